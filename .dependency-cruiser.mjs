@@ -22,7 +22,7 @@ const ROOMS = {
   config: [
     VENDORS,
     '^src/server/security/(client-address|server-token)[.]ts$',
-    '^src/tools/tool-names[.]ts$',
+    '^src/tools/(tool-names|mcp-login)[.]ts$',
   ],
   formats: [
     '^src/session/',
@@ -50,7 +50,7 @@ const ROOMS = {
     '^src/(runtime|observe|transcript|formats|memory)/',
     '^src/adk/(messages-to-provider|session/event-to-message|session/messages-to-events)[.]ts$',
     '^src/provider/(provider|model-catalog|provider-registry|sdk-provider|vendors|vendor-row)[.]ts$',
-    '^src/tools/(sandbox|tool-names)[.]ts$',
+    '^src/tools/(sandbox|tool-names|mcp|mcp-login|mcp-oauth)[.]ts$',
     '^src/run/(run-event|run-signals)[.]ts$',
     '^src/session/',
     '^src/config/',

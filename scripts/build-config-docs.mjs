@@ -20,6 +20,7 @@ export function renderConfigDocs({ schema, variables, providers }) {
     '| `LANGO_CONFIG` | | The configuration file, instead of looking for one. |',
     '| `LANGO_TRUST` | | `1` trusts the folder of the command. Not read from `.env`. |',
     '| `LANGO_TRUST_FILE` | | The list of trusted folders. Not read from `.env`. |',
+    '| `LANGO_MCP_LOGINS` | | The folder of logins to MCP servers. |',
     '\nEach provider reads the key variable of its vendor (`OPENAI_API_KEY` and so on).\n',
     '## The default model\n',
     '`LANGO_MODEL` takes precedence over the file, like every variable. If neither names a model, Lango uses the default model of the first provider under `providers` that has an `apiKey`; otherwise the first model in this table whose variable is set; otherwise `demo/demo`, which needs no key.\n',
@@ -63,7 +64,7 @@ TypeScript is loaded by Node itself (22.18 and newer), otherwise by \`tsx\` if y
 
 **Variables in strings**: \`\${NAME}\` is replaced by the value of the variable, and \`\${NAME:-text}\` by \`text\` if the variable is not set or empty. Without such a default, a missing variable is an error. \`$\${\` is an escaped \`\${\`.
 
-**Secrets in strings**: a variable whose name ends like the name of a secret (\`…_KEY\`, \`…_TOKEN\`, \`…_SECRET\`, \`…PASSWORD\`, \`…CREDENTIALS\` and similar) is substituted only where a secret belongs: \`providers.*.apiKey\` and \`headers\`, \`mcpServers.*.env\` and \`headers\`, \`tools.env\`, \`server.tokens\`, \`telemetry.headers\`. Anywhere else, such as in a base URL, an argument, a file name or an instruction, it is an error. The only exception is a database password: \`store: postgres://me:\${PGPASSWORD}@db/lango\` works, and so does a whole address in \`\${DATABASE_URL}\`; a provider's key or a token in \`store\` does not.
+**Secrets in strings**: a variable whose name ends like the name of a secret (\`…_KEY\`, \`…_TOKEN\`, \`…_SECRET\`, \`…PASSWORD\`, \`…CREDENTIALS\` and similar) is substituted only where a secret belongs: \`providers.*.apiKey\` and \`headers\`, \`mcpServers.*.env\`, \`headers\` and \`oauth.clientSecret\`, \`tools.env\`, \`server.tokens\`, \`telemetry.headers\`. Anywhere else, such as in a base URL, an argument, a file name or an instruction, it is an error. The only exception is a database password: \`store: postgres://me:\${PGPASSWORD}@db/lango\` works, and so does a whole address in \`\${DATABASE_URL}\`; a provider's key or a token in \`store\` does not.
 
 **Paths** in a file are relative to the file's folder; paths in variables and options are relative to the working folder.
 

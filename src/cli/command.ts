@@ -57,6 +57,8 @@ export interface Flags {
   forget?: boolean
   force?: boolean
   rewrite?: boolean
+  browser?: boolean
+  scope?: string
 }
 
 /** Runs a command and returns the exit code. */

@@ -1,5 +1,5 @@
 /** Commands that serve others: browsers, programs and editors. */
-import { AGENT_OPTION, type CommandSpec, JSON_OPTION, MODEL_OPTION } from './command.js'
+import { AGENT_OPTION, type ArgumentSpec, type CommandSpec, JSON_OPTION, MODEL_OPTION } from './command.js'
 
 /** Of the commands that start the server. */
 const SERVE_OPTIONS: NonNullable<CommandSpec['options']> = [
@@ -27,12 +27,62 @@ const ACP_COMMAND: CommandSpec = {
   run: async (_words, flags) => (await import('./acp/acp.js')).acp(flags),
 }
 
+const SERVER_ARGUMENT: ArgumentSpec = { name: '<server>', description: 'its name in mcpServers' }
+
+const MCP_LOGIN_COMMANDS: readonly CommandSpec[] = [
+  {
+    name: 'login',
+    summary: 'log in to an MCP server of the configuration',
+    description:
+      'Logs in to an MCP server with a `url`, by OAuth in a browser. The tokens are stored in a folder of the user that\nonly the user can read, and are renewed when they expire. Waits five minutes for the browser.',
+    arguments: [SERVER_ARGUMENT],
+    options: [
+      {
+        flags: '--no-browser',
+        description: 'print the address instead of opening it; the address that follows may be pasted here',
+      },
+      {
+        flags: '--scope <scopes>',
+        description: 'the scopes to ask for, instead of those that the server names',
+      },
+      JSON_OPTION,
+    ],
+    shared: ['config', 'trust'],
+    examples: [
+      ['lango mcp login github', 'open a browser and log in'],
+      ['lango mcp login github --no-browser', 'log in with the browser of another machine'],
+    ],
+    run: async (words, flags) => (await import('./mcp-login.js')).loginToMcp(words, flags),
+  },
+  {
+    name: 'logout',
+    summary: 'delete the login to an MCP server',
+    description:
+      'Deletes the tokens of an MCP server, and asks its authorization server to revoke them. The server is named as in\nthe configuration, or by its address.',
+    arguments: [{ name: '<server>', description: 'its name in mcpServers, or its address' }],
+    options: [JSON_OPTION],
+    shared: ['config', 'trust'],
+    examples: [['lango mcp logout github', 'log out']],
+    run: async (words, flags) => (await import('./mcp-login.js')).logoutOfMcp(words, flags),
+  },
+  {
+    name: 'status',
+    summary: 'list the MCP servers and the logins to them',
+    description:
+      'Lists the MCP servers of the configuration, and the logins that are stored for other addresses. Connects to none.',
+    options: [JSON_OPTION],
+    shared: ['config', 'trust'],
+    examples: [['lango mcp status', 'show which servers are logged in to']],
+    run: async (_words, flags) => (await import('./mcp-login.js')).mcpStatus(flags),
+  },
+]
+
 /** `lango mcp`: Lango and the Model Context Protocol. */
 const MCP_COMMANDS: CommandSpec = {
   name: 'mcp',
-  summary: 'offer the agent and its sessions to MCP clients',
+  summary: 'offer the agent to MCP clients; log in to MCP servers',
   description:
-    'Offers the agent and its sessions to clients of the Model Context Protocol. Without a subcommand, serves them on\nstandard input and output.',
+    'Offers the agent and its sessions to clients of the Model Context Protocol, and logs in to the servers that the\nagent takes tools from. Without a subcommand, serves the agent on standard input and output.',
   fallback: 'serve',
   examples: [['lango mcp', 'serve the agent of this folder to the program that started it']],
   commands: [
@@ -52,6 +102,7 @@ const MCP_COMMANDS: CommandSpec = {
       ],
       run: async (_words, flags) => (await import('./mcp.js')).serveMcp(flags),
     },
+    ...MCP_LOGIN_COMMANDS,
   ],
 }
 

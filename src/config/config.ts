@@ -202,6 +202,20 @@ const mcpServerSchema = group({
   cwd: text().optional().describe('Its working folder.'),
   url: webAddress().optional().describe('Instead of `command`: the URL of a server with streamable HTTP.'),
   headers: textsByName.optional().describe('Sent with every request to `url`. Never printed.'),
+  oauth: group({
+    clientId: text()
+      .optional()
+      .describe(
+        'The client that is registered with the authorization server. Default: `lango mcp login` registers one.',
+      ),
+    clientSecret: text().optional().describe('Its secret, if it has one. Never printed.'),
+    scope: text().optional().describe('The scopes to ask for. Default: those that the server names.'),
+    redirectPort: wholeNumber(1, 65_535)
+      .optional()
+      .describe('The port on 127.0.0.1 that the browser is sent back to. Default: any free one.'),
+  })
+    .optional()
+    .describe('For `lango mcp login`, where the authorization server does not register clients.'),
   needsApproval: flag.optional().describe('Require approval for every call of its tools. Default false.'),
   timeoutMs: wholeNumber(1).optional().describe('Timeout of one call without progress. Default 120000.'),
   maxTimeoutMs: wholeNumber(1)

@@ -37,6 +37,8 @@ test.each([
   [['providers', 'openai', 'baseUrl'], 'OPENAI_API_KEY', false],
   [['mcpServers', 'git', 'env', 'GITHUB_TOKEN'], 'GITHUB_TOKEN', true],
   [['mcpServers', 'git', 'headers', 'authorization'], 'GITHUB_TOKEN', true],
+  [['mcpServers', 'git', 'oauth', 'clientSecret'], 'GITHUB_SECRET', true],
+  [['mcpServers', 'git', 'oauth', 'scope'], 'GITHUB_SECRET', false],
   [['mcpServers', 'git', 'args', 0], 'GITHUB_TOKEN', false],
   [['mcpServers', 'git', 'url'], 'GITHUB_TOKEN', false],
   [['tools', 'env', 'GH_TOKEN'], 'GITHUB_TOKEN', true],

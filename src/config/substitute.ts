@@ -93,7 +93,7 @@ export function misplacedSecret(path: string, variable: string): string {
   const fix =
     path === 'store'
       ? 'Put the whole URL in one variable such as DATABASE_URL, or name the variable …_PASSWORD if it is the password of the database.'
-      : 'Secrets are allowed in `apiKey`, `headers`, `env` and `server.tokens`.'
+      : 'Secrets are allowed in `apiKey`, `headers`, `env`, `clientSecret` and `server.tokens`.'
   return `\`${path}\` refers to ${variable}, which is a secret by its name, and secrets are not filled in there. ${fix}`
 }
 
@@ -113,12 +113,12 @@ function isCount(value: string | undefined): boolean {
 }
 
 function isSecretField(path: readonly PropertyKey[]): boolean {
-  const [room, second, third] = path
+  const [room, second, third, fourth] = path
   switch (room) {
     case 'providers':
       return third === 'apiKey' || third === 'headers'
     case 'mcpServers':
-      return third === 'env' || third === 'headers'
+      return third === 'env' || third === 'headers' || fourth === 'clientSecret'
     case 'tools':
       return second === 'env'
     case 'server':

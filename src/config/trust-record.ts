@@ -2,13 +2,13 @@
  * The trusted folders and the hashes of their files: one JSON file of the user. An unreadable file trusts nothing
  * and is reported; it is renamed, not overwritten. Writers take a lock file, and each replaces the file atomically.
  */
-import { mkdir, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
 import { isPlain } from '../base/redact.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { Environment } from './environment.js'
+import { withLock } from './lock-file.js'
 
 /** The trusted files of a folder. */
 export interface TrustedFolder {
@@ -28,9 +28,13 @@ export interface TrustRecord {
 /** The path of the record. Only the process's own environment counts, never a `.env`. */
 export function trustFile(env: Environment, platform: string = process.platform): string {
   const named = env.LANGO_TRUST_FILE?.trim()
-  if (named) return resolve(named)
+  return named ? resolve(named) : join(userFolder(env, platform), 'trust.json')
+}
+
+/** The folder of what Lango keeps for a user. */
+export function userFolder(env: Environment, platform: string = process.platform): string {
   const home = env.XDG_CONFIG_HOME?.trim() || (platform === 'win32' ? env.APPDATA?.trim() : undefined)
-  return join(home || join(homedir(), '.config'), 'lango', 'trust.json')
+  return join(home || join(homedir(), '.config'), 'lango')
 }
 
 export async function readTrust(file: string): Promise<TrustRecord> {
@@ -90,38 +94,4 @@ function parseRecord(data: unknown): Map<string, TrustedFolder> {
     folders.set(folder, { trustedAt: entry.trustedAt, files: Object.fromEntries(files) })
   }
   return folders
-}
-
-const LOCK_WAIT_MS = 20
-const MOST_WAITS = 250
-/** A writer needs milliseconds; an older lock was left by a crashed process. */
-const STALE_LOCK_MS = 4000
-
-async function withLock<Result>(lock: string, work: () => Promise<Result>): Promise<Result> {
-  for (let waits = 0; !(await take(lock)); waits += 1) {
-    if (waits > MOST_WAITS)
-      throw new AgentError(
-        'invalid-argument',
-        `${lock} is held by another process. Delete it if no such process is running.`,
-      )
-    const held = await stat(lock).catch(() => undefined)
-    if (held && Date.now() - held.mtimeMs > STALE_LOCK_MS) await rm(lock, { force: true })
-    else await wait(LOCK_WAIT_MS)
-  }
-  try {
-    return await work()
-  } finally {
-    await rm(lock, { force: true })
-  }
-}
-
-async function take(lock: string): Promise<boolean> {
-  try {
-    const handle = await open(lock, 'wx', 0o600)
-    await handle.close()
-    return true
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
-    throw error
-  }
 }

@@ -51,7 +51,7 @@ export async function gatherTools(
   const servers =
     Object.keys(mcpServers).length === 0
       ? undefined
-      : await (await import('../tools/mcp.js')).connectMcpServers(mcpServers, { logger, ...mcpHost(models) })
+      : await connectServers(mcpServers, { logger, ...mcpHost(models) })
   const available = [...own, ...(servers?.tools() ?? [])]
   const outputs =
     (keepOutputs ?? (available.length > 0 || servers)) ? new KeptOutputs(store, options.app) : undefined
@@ -70,6 +70,16 @@ export async function gatherTools(
     close: async () => servers?.close(),
   }
 }
+
+async function connectServers(servers: Parameters<Connect>[0], options: Parameters<Connect>[1]) {
+  const [{ connectMcpServers }, { mcpLogins }] = await Promise.all([
+    import('../tools/mcp.js'),
+    import('../config/mcp-logins.js'),
+  ])
+  return connectMcpServers(servers, { ...options, logins: mcpLogins() })
+}
+
+type Connect = typeof import('../tools/mcp.js').connectMcpServers
 
 /** Those that the options name, and those that agents name: naming a built-in tool is what switches it on. */
 async function makeBuiltIn(

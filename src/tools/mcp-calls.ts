@@ -16,6 +16,7 @@ import { timerMs } from '../base/timer-ms.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
 import type { ToolContext } from '../tool.js'
+import { loginCommand } from './mcp-login.js'
 
 /** What a server asks a person. `schema` is the form; without one there is an address to open, or nothing to fill in. */
 export interface McpQuestion {
@@ -225,11 +226,11 @@ export class ActiveCall {
 }
 
 /** Why there is no connection, in words that say what to do where that is known. */
-export function problemOf(error: unknown): string {
+export function problemOf(error: unknown, server: string): string {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   const words = messageOf(error)
   if (code === 401 || code === 403)
-    return `It refuses the credentials (HTTP ${code}). Set \`headers\` of the server. ${words}`
+    return `It refuses the credentials (HTTP ${code}). Run ${loginCommand(server)}, or set \`headers\` of the server. ${words}`
   const cause = error instanceof Error && error.cause !== undefined ? ` (${messageOf(error.cause)})` : ''
   return `${words}${cause}`
 }

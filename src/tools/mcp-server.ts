@@ -2,18 +2,12 @@ import type { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { defined } from '../base/defined.js'
 import { mcpResult } from '../base/mcp-result.js'
-import { activeTraceHeaders } from '../base/trace-context.js'
 import { AgentError } from '../errors.js'
 import type { Logger } from '../logger.js'
 import type { JsonSchema, ToolContext } from '../tool.js'
 import { type ActiveCall, type CallLimits, McpCalls, type McpHost, problemOf } from './mcp-calls.js'
+import { httpTransport, type McpLogins, type McpUrl } from './mcp-login.js'
 import { type McpProcess, processTransport } from './mcp-process.js'
-
-export interface McpUrl {
-  /** The address of a server that speaks streamable HTTP. */
-  url: string
-  headers?: Readonly<Record<string, string>> | undefined
-}
 
 /** A tool as its server describes it. */
 export interface McpToolFacts {
@@ -34,6 +28,8 @@ export interface McpServerStatus {
 
 export interface McpServerOptions extends McpHost {
   readonly logger: Logger
+  /** Logins to servers with an address. */
+  readonly logins?: McpLogins | undefined
   /** Folders that the server may use. */
   readonly roots?: readonly string[] | undefined
   readonly startTimeoutMs: number
@@ -141,7 +137,9 @@ export class McpServer {
         if (fate === 'forgotten' && attempt === 1) continue
         return {
           error:
-            fate === 'lost' ? this.#exitedDuring(tool) : `MCP server "${this.name}": ${problemOf(error)}`,
+            fate === 'lost'
+              ? this.#exitedDuring(tool)
+              : `MCP server "${this.name}": ${problemOf(error, this.name)}`,
         }
       }
     }
@@ -202,15 +200,7 @@ export class McpServer {
 
   async #transport(): Promise<Transport> {
     if (!('url' in this.#source)) return processTransport(this.#source, line => this.#onLine(line))
-    const { StreamableHTTPClientTransport } = await import(
-      '@modelcontextprotocol/sdk/client/streamableHttp.js'
-    )
-    const { url, headers = {} } = this.#source
-    // The SDK's types were not written for exactOptionalPropertyTypes; the class is a Transport.
-    return new StreamableHTTPClientTransport(new URL(url), {
-      requestInit: { headers },
-      fetch: tracedFetch,
-    }) as Transport
+    return httpTransport(this.name, this.#source, this.#options.logins)
   }
 
   /** The connection, awaited while the server is being restarted; `undefined` when there is none. */
@@ -225,7 +215,7 @@ export class McpServer {
       await this.#connect()
       this.#options.logger.info('MCP server is available', { server: this.name })
     } catch (error) {
-      this.#problem = problemOf(error)
+      this.#problem = problemOf(error, this.name)
     }
   }
 
@@ -255,7 +245,7 @@ export class McpServer {
 
   #failed(error: unknown): void {
     if (this.#state === 'closed') return
-    this.#problem = problemOf(error)
+    this.#problem = problemOf(error, this.name)
     this.#state = 'restarting'
     this.#options.logger.warn('MCP server is not available', { server: this.name, problem: this.#problem })
     this.#await(this.#restart())
@@ -271,7 +261,7 @@ export class McpServer {
         this.#options.logger.info('MCP server restarted', { server: this.name })
         return
       } catch (error) {
-        this.#problem = problemOf(error)
+        this.#problem = problemOf(error, this.name)
       }
     }
     if (this.#closing.signal.aborted) return
@@ -287,8 +277,8 @@ export class McpServer {
     if (!('url' in this.#source)) return 'fine'
     const code = error instanceof Error && 'code' in error ? error.code : undefined
     const isForgotten = code === 404 || (code === 400 && client.transport?.sessionId !== undefined)
-    // Errors that the server itself returned have negative codes.
-    if (!isForgotten && typeof code === 'number') return 'fine'
+    // Errors that the server itself returned have negative codes; without a login nothing was sent.
+    if (!isForgotten && (typeof code === 'number' || error instanceof AgentError)) return 'fine'
     await endClient(client)
     this.#lost(client)
     return isForgotten ? 'forgotten' : 'lost'
@@ -391,13 +381,4 @@ function aborted(signal: AbortSignal): Promise<void> {
     if (signal.aborted) resolve()
     else signal.addEventListener('abort', () => resolve(), { once: true })
   })
-}
-
-/** A request carries the trace of the tool call that it is made for. */
-function tracedFetch(url: string | URL, init: RequestInit = {}): Promise<Response> {
-  const trace = Object.entries(activeTraceHeaders())
-  if (trace.length === 0) return fetch(url, init)
-  const headers = new Headers(init.headers)
-  for (const [name, value] of trace) headers.set(name, value)
-  return fetch(url, { ...init, headers })
 }

@@ -5,8 +5,9 @@ import { AgentError } from '../errors.js'
 import { type Logger, silentLogger } from '../logger.js'
 import type { Tool } from '../tool.js'
 import type { McpHost } from './mcp-calls.js'
+import type { McpLogins, McpUrl } from './mcp-login.js'
 import type { McpProcess } from './mcp-process.js'
-import { McpServer, type McpServerStatus, type McpToolFacts, type McpUrl } from './mcp-server.js'
+import { McpServer, type McpServerStatus, type McpToolFacts } from './mcp-server.js'
 
 export type { McpHost } from './mcp-calls.js'
 export type { McpServerStatus } from './mcp-server.js'
@@ -27,6 +28,8 @@ export type McpServerConfig = (McpProcess | McpUrl) & {
 
 export interface McpOptions extends McpHost {
   logger?: Logger | undefined
+  /** Logins to servers with an address. Default: none. */
+  logins?: McpLogins | undefined
   /** Its abort closes the connections. */
   signal?: AbortSignal | undefined
   /** How long a server may take to start and list its tools. Default 30,000. */
@@ -70,8 +73,8 @@ export async function connectMcpServers(
   options: McpOptions = {},
 ): Promise<McpConnections> {
   const { logger = silentLogger, signal, startTimeoutMs = 30_000 } = options
-  const { restartDelayMs = 250, retryDelayMs = 30_000, ask, complete } = options
-  const limits = { logger, startTimeoutMs, restartDelayMs, retryDelayMs }
+  const { restartDelayMs = 250, retryDelayMs = 30_000, ask, complete, logins } = options
+  const limits = { logger, logins, startTimeoutMs, restartDelayMs, retryDelayMs }
   const connections = Object.entries(servers).map(([name, config]) => {
     checkConfig(name, config)
     const { sampling = false, roots } = config

@@ -56,5 +56,6 @@ const SECRET_FOLDERS = [
   '.docker',
   '.config/gcloud',
   '.config/gh',
+  '.config/lango',
 ]
 const SECRET_FILES = ['.npmrc', '.netrc', '.pypirc', '.git-credentials', '.env']

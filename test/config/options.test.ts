@@ -488,7 +488,11 @@ const EVERYTHING = {
       sampling: true,
       roots: ['.'],
     },
-    y: { url: 'http://127.0.0.1:1', headers: { a: 'b' } },
+    y: {
+      url: 'http://127.0.0.1:1',
+      headers: { a: 'b' },
+      oauth: { clientId: 'c', clientSecret: 's', scope: 'r', redirectPort: 1 },
+    },
   },
   telemetry: {
     endpoint: 'http://127.0.0.1:1',
