@@ -75,6 +75,8 @@ export interface ServerLimits {
    * kept for that.
    */
   retryMs: number
+  /** A session of MCP without an open request or stream is closed after this long. */
+  mcpIdleMs: number
   /** How long the headers, and the whole of a request, may take to arrive. */
   headersMs: number
   requestMs: number
@@ -95,6 +97,7 @@ export const DEFAULT_LIMITS: ServerLimits = {
   heartbeatMs: 15_000,
   stalledMs: 60_000,
   retryMs: 60_000,
+  mcpIdleMs: 30 * 60_000,
   headersMs: 10_000,
   requestMs: 60_000,
 }

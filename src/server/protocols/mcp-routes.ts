@@ -3,11 +3,13 @@ import { randomUUID } from 'node:crypto'
 import type { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import type { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
 import { type Context, Hono } from 'hono'
+import { isRecord } from '../../base/is-record.js'
 import type { Problem } from '../chat-protocol.js'
 import { readClientJson } from '../client-json.js'
 import { errorResponse } from '../error-response.js'
 import { Refusal } from '../refusal.js'
 import type { ServerContext, ServerEnv } from '../server-context.js'
+import { type StreamChunk, streamResponse } from '../sse.js'
 
 export function mcpRoutes(context: ServerContext): Hono<ServerEnv> {
   const app = new Hono<ServerEnv>()
@@ -31,6 +33,10 @@ export async function mcpError(error: unknown, { logger }: ServerContext): Promi
 
 interface McpClient {
   user: string
+  /** Requests and streams that are open. */
+  uses: number
+  /** Closes the client when nothing was open for a while. */
+  idle?: NodeJS.Timeout
   transport: WebStandardStreamableHTTPServerTransport
   server: McpServer
 }
@@ -49,14 +55,54 @@ class McpClients {
   }
 
   async handle(c: Context<ServerEnv>): Promise<Response> {
+    const { streams } = this.#context
     const user = this.#context.userOf(c)
     const body = c.req.method === 'POST' ? { parsedBody: await readClientJson(c) } : {}
     const id = c.req.header('mcp-session-id')
     const client = id === undefined ? await this.#connect(user) : this.#find(id, user)
-    const response = await client.transport.handleRequest(c.req.raw, body)
+    const done = this.#use(client)
+    // A caller at the limit of open streams is refused before anything is done; notifications get no stream.
+    const leave = mayStream(c.req.method, body.parsedBody) ? streams.enter(user) : () => {}
+    let response: Response
+    try {
+      response = await client.transport.handleRequest(c.req.raw, body)
+    } catch (error) {
+      done()
+      throw error
+    } finally {
+      leave()
+    }
     // Only the first request of a client has no session, and only a successful one opens it.
     if (id === undefined && client.transport.sessionId === undefined) await client.server.close()
-    return response
+    const { body: stream, headers } = response
+    const isStream = headers.get('content-type')?.startsWith('text/event-stream')
+    c.env.outgoing.once('close', done)
+    if (!isStream || !stream) return response
+    const source = (signal: AbortSignal) => chunksOf(stream, signal)
+    return streamResponse(c, this.#context, { headers: Object.fromEntries(headers), source })
+  }
+
+  /** Counts a use of a client until the returned function is called. */
+  #use(client: McpClient): () => void {
+    client.uses += 1
+    clearTimeout(client.idle)
+    let isOver = false
+    return () => {
+      if (isOver) return
+      isOver = true
+      client.uses -= 1
+      const { sessionId } = client.transport
+      if (client.uses > 0 || sessionId === undefined || !this.#open.has(sessionId)) return
+      client.idle = setTimeout(() => this.#close(sessionId), this.#context.limits.mcpIdleMs)
+      client.idle.unref()
+    }
+  }
+
+  #close(id: string): void {
+    const client = this.#open.get(id)
+    this.#open.delete(id)
+    clearTimeout(client?.idle)
+    void client?.server.close().catch(() => {})
   }
 
   #find(id: string, user: string): McpClient {
@@ -82,24 +128,51 @@ class McpClients {
     })
     const transport: McpClient['transport'] = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: randomUUID,
-      onsessioninitialized: id => this.#keep(id, { user, transport, server }),
-      onsessionclosed: id => void this.#open.delete(id),
+      onsessioninitialized: id => this.#keep(id, client),
+      onsessionclosed: id => this.#close(id),
     })
+    const client: McpClient = { user, transport, server, uses: 0 }
     // The SDK's types were not written for exactOptionalPropertyTypes; the class is a Transport.
     await server.connect(transport as Parameters<McpServer['connect']>[0])
-    return { user, transport, server }
+    return client
   }
 
   /** A user's least recently used client is closed when there are too many. */
   #keep(id: string, client: McpClient): void {
     const own = [...this.#open].filter(([, { user }]) => user === client.user)
-    for (const [old, { server }] of own.slice(0, Math.max(0, own.length + 1 - MOST_CLIENTS))) {
-      this.#open.delete(old)
-      void server.close().catch(() => {})
-    }
+    for (const [old] of own.slice(0, Math.max(0, own.length + 1 - MOST_CLIENTS))) this.#close(old)
     this.#open.set(id, client)
   }
 }
 
 /** Of one user. */
 const MOST_CLIENTS = 64
+
+/** Requests are answered with a stream, and so is every GET. */
+function mayStream(method: string, body: unknown): boolean {
+  if (method !== 'POST') return method === 'GET'
+  const messages: unknown[] = Array.isArray(body) ? body : [body]
+  return messages.some(
+    message => isRecord(message) && message.method !== undefined && message.id !== undefined,
+  )
+}
+
+/** A stream of the SDK's, read only as fast as the client reads. */
+async function* chunksOf(
+  stream: ReadableStream<Uint8Array>,
+  signal: AbortSignal,
+): AsyncGenerator<StreamChunk> {
+  const reader = stream.getReader()
+  const stop = () => void reader.cancel().catch(() => {})
+  signal.addEventListener('abort', stop, { once: true })
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return
+      yield { bytes: value, events: 1 }
+    }
+  } finally {
+    signal.removeEventListener('abort', stop)
+    stop()
+  }
+}
