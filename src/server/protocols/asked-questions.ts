@@ -112,6 +112,39 @@ export async function giveAnswer(
   }
 }
 
+/** A question that was answered, and the answer as its run has recorded it. */
+export interface GivenAnswer {
+  question: RunQuestion
+  answer: RunAnswer
+}
+
+/** The answers that a run was given, by the ids of their calls, oldest first. */
+export async function recordedAnswers(
+  { hub }: ServerContext,
+  runId: string,
+): Promise<Map<string, GivenAnswer>> {
+  const questions = new Map<string, RunQuestion>()
+  const given = new Map<string, GivenAnswer>()
+  for await (const event of hub.stored(runId)) {
+    if (isQuestion(event)) questions.set(event.id, asked(event).question)
+    const question = isAnswer(event) ? questions.get(event.id) : undefined
+    if (!question || !isAnswer(event)) continue
+    const answer = recorded(event)
+    if (answer === undefined || given.has(question.callId)) continue
+    given.set(question.callId, { question, answer })
+  }
+  return given
+}
+
+function recorded(event: RunEvent): RunAnswer | undefined {
+  if (event.type === 'tool-unknown') return event.answer
+  if (event.type === 'tool-result') return isRecord(event.result) ? event.result : { result: event.result }
+  if (event.type !== 'approval-answer') return undefined
+  return event.response ?? (ANSWERS.find(each => each === event.answer) as RunAnswer | undefined)
+}
+
+const ANSWERS = ['once', 'always', 'no'] as const
+
 /** Waits until a process continues a run that was just answered: until then it is still one that waits. */
 export async function awaitAnswered({ hub }: ServerContext, runId: string, after: number): Promise<void> {
   for await (const _event of hub.follow(runId, { after })) return
@@ -143,7 +176,7 @@ export function answerFrom({ asks, tool }: RunQuestion, payload: unknown, field:
   const said = isRecord(payload) ? payload.approved : payload
   if (said === true) return isRecord(payload) && payload.always === true ? 'always' : 'once'
   if (said === false) return 'no'
-  const named = (['once', 'always', 'no'] as const).find(each => each === said)
+  const named = ANSWERS.find(each => each === said)
   if (named) return named
   throw badField(
     field,

@@ -147,11 +147,6 @@ export function forgetRun(runId: string): void {
   if (answered.size > MOST_DELIVERIES && oldest !== undefined) answered.delete(oldest)
 }
 
-/** Whether the last caller of a run got all of its answer; `undefined` when no answer of this process was for it. */
-export function wasDelivered(runId: string): boolean | undefined {
-  return deliveries.get(runId)
-}
-
 /** Resolves when the response is over: whether the caller of the run got all of it. `isCut`: it was asked to repeat the request. */
 export function watchDelivery(
   c: Context<ServerEnv>,

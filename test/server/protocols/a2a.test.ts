@@ -1,9 +1,11 @@
 // A2A over plain HTTP, and ADK's own remote agent. The SDK's clients are in test/clients/a2a.test.ts.
+import { join } from 'node:path'
 import { InMemoryRunner } from '@google/adk'
 import { RemoteA2AAgent } from '@google/adk/a2a'
 import { expect, test } from 'vitest'
 import type { RequestSummary, ScriptStep } from '../../../src/testing/strict/script.js'
-import { makeFolder, removeFolder } from '../../support/temporary-folder.js'
+import { defineTool, type Tool } from '../../../src/tool.js'
+import { makeFolder, removeFolder, temporaryFolder } from '../../support/temporary-folder.js'
 import { searchThenTell, startProtocolServer } from './support.js'
 
 const dangerScript = ({ messages, lastUserText }: RequestSummary): ScriptStep =>
@@ -12,6 +14,24 @@ const dangerScript = ({ messages, lastUserText }: RequestSummary): ScriptStep =>
     : lastUserText.includes('danger')
       ? { text: 'May I?', toolCalls: [{ name: 'danger' }] }
       : { text: `Said: ${lastUserText}.` }
+
+/** Calls the tool twice, one call after the other. */
+const twoDangers = ({ messages }: RequestSummary): ScriptStep =>
+  messages.filter(({ role }) => role === 'tool').length < 2
+    ? { text: 'May I?', toolCalls: [{ name: 'danger' }] }
+    : { text: 'Done twice.' }
+
+const danger = (executed: string[]): Tool =>
+  defineTool({
+    name: 'danger',
+    description: 'Needs approval.',
+    parameters: { type: 'object', properties: {} },
+    needsApproval: true,
+    execute: () => {
+      executed.push('danger')
+      return { done: true }
+    },
+  })
 
 interface RpcAnswer {
   id: unknown
@@ -22,8 +42,11 @@ interface RpcAnswer {
 interface WireTask {
   id: string
   contextId: string
-  status: { state: string }
+  status: { state: string; message?: { parts: { data?: { questions?: { id: string }[] } }[] } }
 }
+
+const questionsOf = ({ status }: WireTask) =>
+  (status.message?.parts ?? []).flatMap(({ data }) => data?.questions ?? [])
 
 const ANN = 'a-long-enough-token-of-ann'
 const BOB = 'a-long-enough-token-of-bob'
@@ -145,6 +168,45 @@ test('an approval is answered in another process than the one that asked', async
   await second.server.close()
   await second.runtime.close()
   await removeFolder(folder)
+})
+
+test('an answer that is sent again is the same outcome, by its id and by what it answers, in any process', async () => {
+  const executed: string[] = []
+  const store = `sqlite:${join(await temporaryFolder(), 'lango.db')}`
+  const options = { store, script: twoDangers, tools: [danger(executed)] }
+  const [one, other] = [await startProtocolServer(options), await startProtocolServer(options)]
+  const { id: taskId, contextId } = await taskOf(await post(`${one.url}/a2a`, sending(user('danger'))))
+  const yes = user('yes', { taskId, contextId })
+  const first = await taskOf(await post(`${one.url}/a2a`, sending(yes)))
+  expect([first.status.state, executed]).toEqual(['TASK_STATE_INPUT_REQUIRED', ['danger']])
+  // The same message does not answer the second question.
+  const { status: same } = await taskOf(await post(`${one.url}/a2a`, sending(yes)))
+  expect(same).toEqual({ ...first.status, timestamp: expect.any(String) })
+  expect(executed).toHaveLength(1)
+  const [question] = questionsOf(first)
+  const named = { parts: [{ data: { answers: { [question?.id ?? '']: { approved: true } } } }] }
+  const last = await taskOf(
+    await post(`${other.url}/a2a`, sending(user('', { taskId, contextId, ...named }))),
+  )
+  expect([last.status.state, executed]).toEqual(['TASK_STATE_COMPLETED', ['danger', 'danger']])
+  // Repeated: with its id; with another id in another process; without the task; in words; and streamed.
+  for (const [{ url }, message] of [
+    [other, user('', { taskId, contextId, ...named })],
+    [one, user('', { taskId, contextId, ...named })],
+    [one, user('', { contextId, ...named })],
+    [other, user('yes', { taskId, contextId })],
+    [one, yes],
+  ] as const) {
+    const { status, id } = await taskOf(await post(`${url}/a2a`, sending(message)))
+    expect([id, status.state]).toEqual([taskId, 'TASK_STATE_COMPLETED'])
+  }
+  const streamed = await post(`${other.url}/a2a`, rpc('SendStreamingMessage', { message: yes }))
+  expect(await streamed.text()).toContain('TASK_STATE_COMPLETED')
+  expect(executed).toHaveLength(2)
+  const refusal = await post(`${one.url}/a2a`, sending(user('no', { taskId, contextId })))
+  expect(await refusal.json()).toMatchObject({ error: { code: -32004 } })
+  const key = { appName: 'lango', userId: 'user', sessionId: contextId }
+  expect(await one.runtime.listRuns(key, { limit: 10 })).toHaveLength(1)
 })
 
 test('a message can be sent without waiting for its answer', async () => {

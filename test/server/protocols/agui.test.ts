@@ -1,9 +1,10 @@
 // AG-UI over plain HTTP: what its client hides. The conversations of the real client are in test/clients/ag-ui.test.ts.
+import { join } from 'node:path'
 import { EventSchemas } from '@ag-ui/core/schemas'
 import { expect, test } from 'vitest'
 import type { RequestSummary, ScriptStep } from '../../../src/testing/strict/script.js'
 import { defineTool, type Tool } from '../../../src/tool.js'
-import { makeFolder, removeFolder } from '../../support/temporary-folder.js'
+import { makeFolder, removeFolder, temporaryFolder } from '../../support/temporary-folder.js'
 import { searchThenTell, startProtocolServer } from './support.js'
 
 interface Sent {
@@ -152,6 +153,42 @@ test('a message while an interrupt is open is refused; with the answer, both are
   expect(text).toBe('Said: danger.Said: thanks.')
   expect(both.filter(({ type }) => type === 'RUN_FINISHED')).toHaveLength(1)
   expect(provider.violations).toEqual([])
+})
+
+test('a message that is sent again is one run: at once, after its answer, in another process; unless another answer is wanted', async () => {
+  const store = `sqlite:${join(await temporaryFolder(), 'lango.db')}`
+  const [one, other] = [
+    await startProtocolServer({ store, script: searchThenTell }),
+    await startProtocolServer({ store, script: searchThenTell }),
+  ]
+  const messages = [user('apples')]
+  const send = async (url: string, more: object = {}) => {
+    const response = await post(url, input({ messages, ...more }))
+    const text = (await eventsOf(response)).flatMap(({ type, delta, messages: shown }) =>
+      type === 'TEXT_MESSAGE_CONTENT'
+        ? [String(delta)]
+        : type === 'MESSAGES_SNAPSHOT'
+          ? [JSON.stringify(shown)]
+          : [],
+    )
+    return { runId: response.headers.get('x-lango-run'), text: text.join('') }
+  }
+  const answers = [
+    ...(await Promise.all([send(one.url), send(one.url), send(one.url)])),
+    await send(one.url),
+    await send(other.url),
+  ]
+  expect(new Set(answers.map(({ runId }) => runId)).size).toBe(1)
+  for (const { text } of answers) expect(text).toContain('apples')
+  const key = { appName: 'lango', userId: 'user', sessionId: 't' }
+  expect(await one.runtime.listRuns(key, { limit: 10 })).toHaveLength(1)
+  const stored = await one.runtime.store.readMessages(key)
+  expect(stored.filter(({ role }) => role === 'user')).toHaveLength(1)
+  const again = await send(other.url, { forwardedProps: { lango: { regenerate: true } } })
+  expect(again.runId).not.toBe(answers[0]?.runId)
+  expect(await one.runtime.listRuns(key, { limit: 10 })).toHaveLength(2)
+  const wrong = await post(one.url, input({ forwardedProps: { lango: { regenerate: 'yes' } } }))
+  expect(wrong.status).toBe(400)
 })
 
 test('an approval is answered in another process than the one that asked', async () => {

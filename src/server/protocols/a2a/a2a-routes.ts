@@ -5,16 +5,14 @@
 import { type Context, Hono } from 'hono'
 import { isRecord } from '../../../base/is-record.js'
 import type { SessionKey } from '../../../session/message.js'
-import type { RunAnswer } from '../../../tool.js'
-import type { Problem, RunItem, RunQuestion } from '../../chat-protocol.js'
+import type { Problem, RunItem } from '../../chat-protocol.js'
 import { readClientJson } from '../../client-json.js'
 import { Refusal } from '../../refusal.js'
 import type { ServerContext, ServerEnv } from '../../server-context.js'
 import { dataFrames, type StreamChunk, streamResponse } from '../../sse.js'
-import { awaitAnswered, giveAnswer } from '../asked-questions.js'
 import { checked, checkParts } from '../read-body.js'
 import { digest, type RequestMark, uuidOf, watchDelivery } from '../repeated-request.js'
-import { followUntilAsked, unfinishedIn } from '../run-readers.js'
+import { followUntilAsked } from '../run-readers.js'
 import {
   afterStoring,
   lastSeqOf,
@@ -23,8 +21,9 @@ import {
   startStreamedRun,
   streamTruncated,
 } from '../start-run.js'
+import { type Answer, answerContext, answerTask } from './a2a-answers.js'
 import { a2aErrorResponse, codeOf, restError, rpcFailure } from './a2a-error.js'
-import { answersIn, historyOf, RunTask } from './a2a-task.js'
+import { historyOf, RunTask } from './a2a-task.js'
 import {
   type A2aVersion,
   a2aError,
@@ -32,7 +31,6 @@ import {
   NO_PUSH,
   NOT_CANCELABLE,
   SendParams,
-  type SentMessage,
   TASK_NOT_FOUND,
   type Task,
   TaskParams,
@@ -126,15 +124,6 @@ function noPush(): Error {
   return a2aError(NO_PUSH, 'Push notifications are not supported: stream, or ask for the task.')
 }
 
-/** A part of a run that is the answer to a request. */
-interface Answer {
-  key: SessionKey
-  runId: string
-  /** The events up to this number are in the task that is sent first. */
-  knownSeq: number
-  answered?: ReadonlySet<string>
-}
-
 async function send(call: Call): Promise<Response> {
   const { c, context, version, wrap } = call
   const params = checkedSend(call)
@@ -220,7 +209,7 @@ async function begin(call: Call, { message, metadata }: SendParams, start: typeo
   const { c, context } = call
   const { app } = context.info
   const named = [app, context.userOf(c), message.messageId]
-  if (message.taskId) return answeredTask(call, message, await ownTask(call, message.taskId))
+  if (message.taskId) return answerTask(context, message, await ownTask(call, message.taskId))
   const key = context.keyOf(c, message.contextId || uuidOf(['a2a context', ...named]))
   const runId = uuidOf(['a2a', ...named])
   const fingerprint = digest(['a2a', ...named, key.sessionId, JSON.stringify(message.parts)])
@@ -232,65 +221,13 @@ async function begin(call: Call, { message, metadata }: SendParams, start: typeo
     return { key: known.key, runId, knownSeq: known.item.lastSeq }
   }
   const parts = inputParts(message)
-  const asking = await askingRun(context, key)
-  const answers = asking && answersIn(asking.questions, message)
-  if (asking && answers) return give(context, { key, item: asking.item }, answers)
-  // Another message than an answer ends a run that waits for one.
-  if (asking) await context.hub.stop(asking.item.runId)
+  const answer = await answerContext(context, message, key)
+  if (answer) return answer
   const mark: RequestMark = { fingerprint, isRetry: false }
   const note = { a2a: { messageId: message.messageId, metadata: metadata ?? message.metadata ?? null } }
   const input = { sessionId: key.sessionId, parts, whenBusy: 'queue' as const, note }
   const started = await start(c, context, input, { mark, runId })
   return { key, runId: started.runId, knownSeq: 0 }
-}
-
-async function answeredTask(
-  { context }: Call,
-  message: SentMessage,
-  run: { key: SessionKey; item: RunItem },
-): Promise<Answer> {
-  const { runId, status } = run.item
-  if (message.contextId && message.contextId !== run.key.sessionId)
-    throw a2aError(-32602, 'The task belongs to another context.')
-  if (status === 'finished')
-    throw a2aError(
-      UNSUPPORTED,
-      'The task has ended. Send the message with its contextId and without a taskId.',
-    )
-  const questions = await context.hub.questions(runId)
-  if (questions.length === 0)
-    throw a2aError(UNSUPPORTED, 'The task works and asks nothing. Follow it, or cancel it first.')
-  const answers = answersIn(questions, message)
-  if (!answers || answers.size === 0) {
-    const ids = questions.map(({ callId }) => callId).join(', ')
-    const form =
-      'a data part { "answers": { "<id>": { "approved": true } } }, or "yes" or "no" for one approval'
-    throw a2aError(-32602, `The task requires answers to ${ids}. Send ${form}.`)
-  }
-  return give(context, run, answers)
-}
-
-async function give(
-  context: ServerContext,
-  { key, item }: { key: SessionKey; item: RunItem },
-  answers: ReadonlyMap<string, RunAnswer>,
-): Promise<Answer> {
-  const { runId, lastSeq } = item
-  for (const [callId, answer] of answers) await giveAnswer(context, runId, callId, answer)
-  await awaitAnswered(context, runId, lastSeq)
-  return { key, runId, knownSeq: lastSeq, answered: new Set(answers.keys()) }
-}
-
-async function askingRun(
-  context: ServerContext,
-  key: SessionKey,
-): Promise<{ item: RunItem; questions: RunQuestion[] } | undefined> {
-  for (const item of await unfinishedIn(context, key)) {
-    if (item.status === 'queued') continue
-    const questions = await context.hub.questions(item.runId)
-    if (questions.length > 0) return { item, questions }
-  }
-  return undefined
 }
 
 function emptyTask({ key, runId, answered }: Answer): RunTask {

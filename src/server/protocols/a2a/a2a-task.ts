@@ -222,7 +222,7 @@ export function answersIn(
   message: SentMessage,
 ): Map<string, RunAnswer> | undefined {
   const { words, data } = contentOf(message)
-  const named = isRecord(data) && isRecord(data.answers) ? data.answers : undefined
+  const named = namedAnswers(message)
   const field = 'message.parts'
   if (named) {
     const unknown = Object.keys(named).filter(id => !questions.some(({ callId }) => callId === id))
@@ -238,6 +238,12 @@ export function answersIn(
   const payload = data ?? (question.asks === 'result' ? words : WORDS.get(words.trim().toLowerCase()))
   if (payload === undefined) return undefined
   return new Map([[question.callId, answerFrom(question, payload, field)]])
+}
+
+/** The answers of a message that name their questions. */
+export function namedAnswers(message: SentMessage): Record<string, unknown> | undefined {
+  const { data } = contentOf(message)
+  return isRecord(data) && isRecord(data.answers) ? data.answers : undefined
 }
 
 const WORDS: ReadonlyMap<string, unknown> = new Map<string, unknown>([

@@ -90,6 +90,8 @@ export interface AguiRequest {
   /** Information for the model, as one text. */
   context: string
   model: string | undefined
+  /** The client wants another answer to a message that was answered. */
+  regenerates: boolean
   forwardedProps: unknown
   resume: readonly ResumeEntry[]
 }
@@ -115,12 +117,13 @@ export async function readInput(c: Context<ServerEnv>, context: ServerContext): 
     clientTools: clientTools({ tools: input.tools ?? [], choice: 'auto', parallel: true }),
     context: (input.context ?? []).map(({ description, value }) => `${description}: ${value}`).join('\n'),
     model: modelIn(forwardedProps),
+    regenerates: regeneratesIn(forwardedProps),
     resume: input.resume ?? [],
   }
 }
 
 /** The newest runs among which those of messages that were sent before are looked for. */
-export const LOOKED_AT = 5
+export const LOOKED_AT = 20
 
 /** The digest of the message that a run was started with. */
 export async function requestOf({ runtime }: ServerContext, runId: string): Promise<unknown> {
@@ -174,6 +177,14 @@ function modelIn(forwardedProps: unknown): string | undefined {
   if (model === undefined || model === null) return undefined
   if (typeof model === 'string' && model !== '' && model.length <= 256) return model
   throw badField('forwardedProps.lango.model', 'forwardedProps.lango.model must be the name of a model.')
+}
+
+/** Lango's own: without it, a message that is sent again is the same run. */
+function regeneratesIn(forwardedProps: unknown): boolean {
+  const lango = isRecord(forwardedProps) ? forwardedProps.lango : undefined
+  const wanted = isRecord(lango) ? lango.regenerate : undefined
+  if (wanted === undefined || wanted === null || typeof wanted === 'boolean') return wanted === true
+  throw badField('forwardedProps.lango.regenerate', 'forwardedProps.lango.regenerate must be true or false.')
 }
 
 function toChat(message: Message, index: number): CompletionMessage[] {

@@ -25,7 +25,7 @@ import { parsePartId, runPartId } from '../openai/client-calls.js'
 import { titleOf } from '../openai/completion-request.js'
 import { fillSession } from '../openai/throwaway.js'
 import { badField } from '../read-body.js'
-import { digest, markOf, uuidOf, wasDelivered } from '../repeated-request.js'
+import { digest, markOf, uuidOf } from '../repeated-request.js'
 import { RunReaders, stopWhenLeft, unfinishedIn } from '../run-readers.js'
 import { afterStoring, startStreamedRun } from '../start-run.js'
 import { type AguiRequest, LOOKED_AT, readInput, requestOf } from './agui-input.js'
@@ -158,12 +158,28 @@ async function newMessage(
   const { fingerprint } = request
   const mark = { ...(await markOf(c, context)), fingerprint }
   const runId = mark.keyedRunId ?? runIdOf(key, request.runId)
-  const known = await knownRun(context, key, { runId, fingerprint })
-  if (known) return known.runId === asked?.runId ? [] : [{ runId: known.runId, knownSeq: known.lastSeq }]
-  await leaveEarlier(context, thread, asked?.runId)
-  const input = await inputOf(context, thread)
-  const started = await startStreamedRun(c, context, input, { mark, runId })
-  return afterStoring(() => [{ runId: started.runId }])
+  // A page that sends its message twice at once, with two run ids, has one run.
+  return oneByOne(fingerprint, async () => {
+    const known = await knownRun(context, key, { runId, fingerprint, isNew: request.regenerates })
+    if (known) return known.runId === asked?.runId ? [] : [{ runId: known.runId, knownSeq: known.lastSeq }]
+    await leaveEarlier(context, thread, asked?.runId)
+    const input = await inputOf(context, thread)
+    const started = await startStreamedRun(c, context, input, { mark, runId })
+    return afterStoring(() => [{ runId: started.runId }])
+  })
+}
+
+/** The last work of each name. */
+const works = new Map<string, Promise<unknown>>()
+
+async function oneByOne<Result>(name: string, work: () => Promise<Result>): Promise<Result> {
+  const mine = (works.get(name) ?? Promise.resolve()).catch(() => {}).then(work)
+  works.set(name, mine)
+  try {
+    return await mine
+  } finally {
+    if (works.get(name) === mine) works.delete(name)
+  }
 }
 
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i
@@ -175,12 +191,12 @@ function runIdOf({ appName, userId, sessionId }: SessionKey, id: string): string
 
 /**
  * The run of a message that was sent before: with the same run id; or with the same message id, for a client that has lost
- * its stream, which gets a new run id. A message whose answer was delivered is sent again on purpose.
+ * its stream, which sends it with a new run id. With a new run id a client may ask for another answer.
  */
 async function knownRun(
   context: ServerContext,
   key: SessionKey,
-  { runId, fingerprint }: { runId: string; fingerprint: string },
+  { runId, fingerprint, isNew }: { runId: string; fingerprint: string; isNew: boolean },
 ): Promise<RunItem | undefined> {
   const { hub } = context
   const same = await hub.find(runId)
@@ -193,10 +209,8 @@ async function knownRun(
       'The runId was used before, for another message. Use a new one for a new message.',
     )
   }
-  for (const item of await hub.list(key, LOOKED_AT)) {
-    if (!(await isSame(item.runId))) continue
-    return item.status !== 'finished' || wasDelivered(item.runId) !== true ? item : undefined
-  }
+  if (isNew) return undefined
+  for (const item of await hub.list(key, LOOKED_AT)) if (await isSame(item.runId)) return item
   return undefined
 }
 
