@@ -27,6 +27,7 @@ export interface Flags {
   yes?: boolean
   quiet?: boolean
   wait?: boolean
+  at?: string
   stream?: boolean
   limit?: string
   page?: string

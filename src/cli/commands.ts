@@ -72,6 +72,10 @@ const TALK: readonly CommandSpec[] = [
         flags: '--wait',
         description: 'do not ask or refuse: leave a run that needs an answer waiting, and print its id',
       },
+      {
+        flags: '--at <time>',
+        description: 'store the run for later and print its id; a time such as 2027-03-01T09:00:00+01:00',
+      },
       { flags: '--stream', description: 'stream the text even if the output is a pipe' },
       { flags: '--raw', description: 'keep the model’s control sequences in a pipe; never on a terminal' },
       { flags: '-q, --quiet', description: 'print only errors to standard error' },
@@ -83,9 +87,13 @@ const TALK: readonly CommandSpec[] = [
       ['git diff | lango run "Write a commit message"', 'append text from a pipe to the prompt'],
       ['lango run --file chart.png "What does it show?"', 'attach a file'],
       ['lango run --session s1 --json "And now?" | jq -r .type', 'continue a session and read the events'],
+      [
+        'lango run --session s1 --at 2027-03-01T09:00:00Z "Any news?"',
+        'ask later: a server on the store runs it',
+      ],
     ],
     exitCodes: [
-      [0, 'answered, or left waiting for an answer (--wait)'],
+      [0, 'answered, left waiting for an answer (--wait), or stored for later (--at)'],
       [1, 'an error'],
       [2, 'stopped at the turn limit or in a loop'],
       [130, 'interrupted'],

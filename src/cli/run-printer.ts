@@ -10,7 +10,7 @@ import { called, givenFlags, quoted } from './next-command.js'
 import type { OpenedRuntime } from './open-runtime.js'
 import { note, type Styles, stylesOf } from './output.js'
 import { fitText, pipeText, plainLine, plainText, unfinishedAt } from './plain-text.js'
-import { count, demoNotice } from './wording.js'
+import { count, demoNotice, localTime } from './wording.js'
 
 export const EXIT_CODES: Readonly<Record<RunFinishReason, number>> = {
   stop: 0,
@@ -202,6 +202,8 @@ export function noticeText(event: MarkEvent): string | undefined {
         : `${event.name} was not approved`
     case 'run-queued':
       return `waiting for the session: place ${event.place} in its queue`
+    case 'run-scheduled':
+      return `not before ${localTime(event.dueAt)}`
     case 'run-resumed':
       return 'the run was resumed by another attempt'
     case 'tool-unknown':

@@ -11,6 +11,7 @@ import { called, givenFlags } from './next-command.js'
 import { modelOptions, openRuntime } from './open-runtime.js'
 import { note, onClosedPipe } from './output.js'
 import { type Call, decide, EXIT_CODES, presenter, printWaiting, readRun } from './run-printer.js'
+import { localTime } from './wording.js'
 
 /** Sends one prompt and prints the answer. */
 export async function runOnce(words: readonly string[], flags: Flags): Promise<number> {
@@ -49,6 +50,7 @@ async function answer({ text, parts, flags, stop }: Question): Promise<number> {
   const input = { ...options, sessionId: flags.session, userId: flags.user, text, parts, signal: stop.signal }
   const onApproval = (call: Call) => decide(call, flags, stop.signal)
   try {
+    if (flags.at !== undefined) return await keepForLater(runtime, { ...input, at: flags.at }, flags)
     const events = flags.wait
       ? startAndFollow(runtime, flags.yes ? { ...input, onApproval } : input)
       : runtime.run({ ...input, onApproval })
@@ -62,6 +64,19 @@ async function answer({ text, parts, flags, stop }: Question): Promise<number> {
   } finally {
     await runtime.close()
   }
+}
+
+/** Stores the run; a process that stays executes it when it is due. */
+async function keepForLater(runtime: Runtime, input: RunInput, flags: Flags): Promise<number> {
+  const { runId } = await runtime.start({ ...input, signal: undefined })
+  const [first] = await runtime.store.runs.readEvents(runId, { limit: 1 })
+  process.stdout.write(`${flags.json ? JSON.stringify(first) : runId}\n`)
+  const { dueAt } = (await runtime.findRun(runId)) ?? {}
+  if (!flags.json && !flags.quiet && dueAt !== undefined)
+    note(
+      `The run is due at ${localTime(dueAt)}: a server on the store executes it then (${called('serve')}), or ${called('runs resume')} ${runId} now.`,
+    )
+  return 0
 }
 
 /** A run of its own right: leaving it while it waits does not abort it. */

@@ -34,15 +34,16 @@ async function readRuns(opened: CommandStore, flags: Flags, limit: number): Prom
   const { store, app: appName } = opened
   if (flags.session !== undefined) {
     const key = await findSession(opened, flags.session, flags.user)
-    return store.runs.listRuns(key, { limit })
+    const later = (await store.runs.listUnfinished?.({ appName, key, scheduled: 'only', limit })) ?? []
+    return [...later, ...(await store.runs.listRuns(key, { limit }))].slice(0, limit)
   }
-  const runs = (await store.runs.listUnfinished?.({ appName, limit })) ?? []
+  const runs = (await store.runs.listUnfinished?.({ appName, scheduled: 'also', limit })) ?? []
   return flags.user === undefined ? runs : runs.filter(({ key }) => key.userId === flags.user)
 }
 
 function nothingListed(app: string, { session }: Flags): string {
   return session === undefined
-    ? `No run of the app "${app}" is queued, running or waiting. --session lists the runs of a session.`
+    ? `No run of the app "${app}" is scheduled, queued, running or waiting. --session lists the runs of a session.`
     : `Session "${session}" has no runs.`
 }
 
@@ -62,8 +63,9 @@ function runTable(runs: readonly RunSummary[], width: number, now = Date.now()):
   return tableLines(columns, rows, width)
 }
 
-function stateText({ finished, finishReason, state, place }: RunSummary): string {
+function stateText({ finished, finishReason, state, place, dueAt }: RunSummary): string {
   if (finished) return finishReason === undefined ? 'finished' : `finished (${finishReason})`
+  if (state === 'scheduled' && dueAt !== undefined) return `scheduled (${localTime(dueAt)})`
   return place === undefined ? (state ?? 'running') : `queued (${place})`
 }
 
@@ -159,6 +161,7 @@ export async function stopRuns(runIds: readonly string[], flags: Flags): Promise
 
 function stopText(was: string): string {
   if (was.startsWith('finished')) return `it has ended already, ${was}`
+  if (was.startsWith('scheduled')) return 'it was scheduled, and ended'
   return was.startsWith('queued') ? 'it was queued, and ended' : 'its process was requested to stop it'
 }
 

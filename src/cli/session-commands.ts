@@ -214,10 +214,10 @@ export const RUN_COMMANDS: CommandSpec = {
   name: 'runs',
   summary: 'list, show, stop, answer and resume runs',
   description:
-    'Manages runs. "lango runs" alone lists those that are queued, running or waiting, in any process on the store.',
+    'Manages runs. "lango runs" alone lists those that are scheduled, queued, running or waiting, in any process on the\nstore.',
   fallback: 'list',
   examples: [
-    ['lango runs', 'list what is queued, running or waiting for an answer'],
+    ['lango runs', 'list what is scheduled, queued, running or waiting for an answer'],
     ['lango runs stop 6f9b2a52-0a0e-4c6b-9d6a-3a1f0c7d1e11', 'stop a run'],
   ],
   commands: [
@@ -225,7 +225,7 @@ export const RUN_COMMANDS: CommandSpec = {
       name: 'list',
       summary: 'list runs that have not ended, or the runs of a session',
       description:
-        'Lists the runs of the app that are queued, running or waiting for an answer, in the order of acceptance. With\n--session, lists the runs of that session, newest first, ended ones included.',
+        'Lists the runs of the app that are queued, running or waiting for an answer, in the order of acceptance, then those\nthat are scheduled, with their times. With --session, lists the scheduled runs of that session, then the others,\nnewest first, ended ones included.',
       options: [
         { flags: '-s, --session <id>', description: 'the runs of this session' },
         { flags: '-n, --limit <number>', description: 'number of runs; default 50' },
@@ -253,7 +253,7 @@ export const RUN_COMMANDS: CommandSpec = {
       name: 'stop',
       summary: 'stop runs, in whichever process they are',
       description:
-        'Stops runs. A queued run ends at once and never begins; the process of a running one is requested to stop it. A\nrun that has ended is left as it is.',
+        'Stops runs. A queued or scheduled run ends at once and never begins; the process of a running one is requested to stop it. A\nrun that has ended is left as it is.',
       arguments: [{ name: '<id...>', description: 'the runs' }],
       options: [JSON_OPTION],
       shared: ['app', 'config', 'trust', 'store'],
@@ -279,7 +279,7 @@ export const RUN_COMMANDS: CommandSpec = {
       name: 'resume',
       summary: 'continue a run whose process is gone, or that has got its answer',
       description:
-        'Continues a run in this process and prints what follows. Model calls and tool calls that are stored are not\nrepeated. Servers on the store do this by themselves; the command is for stores without one. A run that waits for\nan answer is left waiting.',
+        'Continues a run in this process and prints what follows. Model calls and tool calls that are stored are not\nrepeated. Servers on the store do this by themselves; the command is for stores without one. A run that waits for\nan answer is left waiting; one that is scheduled begins now.',
       arguments: [{ name: '<id>', description: 'the run' }],
       options: [
         AGENT_OPTION,

@@ -192,10 +192,17 @@ function lineOfModel(event: Extract<RunEvent, { type: 'model-switch' | 'model-wa
     : ['warn', 'Another model answers', fields]
 }
 
+function acceptedLine(event: Extract<RunEvent, { type: 'run-queued' | 'run-scheduled' }>): Line {
+  return event.type === 'run-queued'
+    ? ['info', 'Run queued', { place: event.place }]
+    : ['info', 'Run scheduled', { dueAt: event.dueAt }]
+}
+
 function lineOf(event: RunEvent): Line | undefined {
   switch (event.type) {
     case 'run-queued':
-      return ['info', 'Run queued', { place: event.place }]
+    case 'run-scheduled':
+      return acceptedLine(event)
     case 'tool-unknown': {
       const { name: tool, id: callId, policy, answer } = event
       const fields = { tool, callId, policy, ...(answer ? { answer } : {}) }

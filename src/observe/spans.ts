@@ -168,6 +168,7 @@ export class RunSpans {
         this.#root.setAttributes(attemptAttributes(event)).addEvent('lango.run-resumed')
         return false
       case 'run-queued':
+      case 'run-scheduled':
       case 'run-start':
       case 'sources':
       case 'code':

@@ -32,7 +32,7 @@ export async function markIfInterrupted(
   run: RunSummary,
   { held, tools, logger, reason, ending }: Settling = {},
 ): Promise<boolean> {
-  if (run.finished || run.state === 'queued') return false
+  if (run.finished || run.state === 'queued' || run.state === 'scheduled') return false
   const lease = held ? undefined : await freeLease(store, run)
   if (!held && !lease && !(await hasSuccessor(store, run))) return false
   try {

@@ -264,6 +264,7 @@ function note(progress: RunProgress, event: RunEventBody): void {
       })
       return
     case 'run-queued':
+    case 'run-scheduled':
     case 'run-start':
     case 'run-resumed':
     case 'sources':

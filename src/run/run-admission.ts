@@ -20,8 +20,8 @@ export interface BegunRun {
   opening: RunOpened | undefined
 }
 
-/** Where an accepted run is: it has begun, or is in the queue of its session, or was known before. */
-type Accepted = BegunRun | 'queued' | 'known'
+/** Where an accepted run is: it has begun, or is in the queue of its session, or is not due yet, or was known before. */
+type Accepted = BegunRun | 'queued' | 'scheduled' | 'known'
 
 /** What may have to end before a run can begin. */
 interface AdmissionEnds {
@@ -48,10 +48,13 @@ export class Admission {
   /** Accepts in the order of the calls: two messages to one session are not exchanged on their way to the store. */
   accept(run: PreparedRun): Promise<Accepted> {
     const { store } = this.#host
+    const isLater = run.input.at !== undefined
+    if (isLater && !(isDurable(store) && store.runs.releaseDue)) throw cannotWait()
     if (!isDurable(store)) return this.#acceptUnqueued(run)
     const name = sessionName(run.key)
     const before = this.#admissions.get(name)
-    const accepting = before ? before.then(() => this.#admit(store, run)) : this.#admit(store, run)
+    const admit = () => (isLater ? this.#keep(store, run) : this.#admit(store, run))
+    const accepting = before ? before.then(admit) : admit()
     const ended = () => {
       if (this.#admissions.get(name) === settled) this.#admissions.delete(name)
     }
@@ -85,6 +88,13 @@ export class Admission {
         if (!isFreed || !(await this.#ends.endAsked(key))) throw error
       }
     }
+  }
+
+  /** Accepts a run for later. */
+  async #keep(store: DurableStore, run: PreparedRun): Promise<Accepted> {
+    const kept = await store.queueRun(openingOf(this.#host, run, true))
+    if ('known' in kept) return this.#known(run)
+    return 'dueAt' in kept ? 'scheduled' : 'queued'
   }
 
   /** The id belongs to a run already: the same request sent twice is one run. */
@@ -233,6 +243,13 @@ const LEAST_RUNNING = 8
 
 function isBusy(error: unknown): boolean {
   return error instanceof AgentError && error.code === 'session-busy'
+}
+
+function cannotWait(): AgentError {
+  return new AgentError(
+    'invalid-argument',
+    'The store cannot accept runs for later: it has no `runs.releaseDue`. Omit `at`, or use a store of Lango.',
+  )
 }
 
 function busy(key: SessionKey): AgentError {

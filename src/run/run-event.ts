@@ -68,7 +68,7 @@ export interface SentRequest {
 
 /**
  * What happens during a run, in order. Every event names its session and run and has a number that grows by
- * one from 1. The first is `run-start`, or `run-queued` and then `run-start`; `run-finish` is the last.
+ * one from 1. The first is `run-start`, or `run-queued` or `run-scheduled` and then `run-start`; `run-finish` is the last.
  */
 export type RunEvent = RunEventBody & RunEventIdentity
 
@@ -81,6 +81,8 @@ export interface RunEventIdentity {
 export type RunEventBody =
   /** The run was accepted and waits for its session. */
   | { type: 'run-queued'; userId: string; place: number; request?: string }
+  /** The run was accepted for later: it begins at `dueAt` (ms since 1970), or after the runs that its session then has. */
+  | { type: 'run-scheduled'; userId: string; dueAt: number; request?: string }
   /** `request` is a digest of the server's request that the run answers. */
   | {
       type: 'run-start'

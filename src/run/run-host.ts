@@ -16,6 +16,7 @@ import type {
   RunConfig,
   RunnableRoot,
 } from '../adk/sdk.js'
+import type { DueTime } from '../base/due-time.js'
 import type { RunTrace, TraceContext } from '../base/trace-context.js'
 import type { Logger } from '../logger.js'
 import type { Message, SessionKey, State } from '../session/message.js'
@@ -48,6 +49,11 @@ export interface RunInput<Output = unknown> extends ModelOptions<Output> {
   onApproval?: OnApproval | undefined
   /** What to do while another run works on the session. Default `queue`. */
   whenBusy?: 'queue' | 'reject' | undefined
+  /**
+   * Not before this time: a `Date`, milliseconds since 1970, or an ISO 8601 text with its offset from UTC. The run is
+   * stored at once; when it is due, any process puts it at the end of the session's queue and executes it.
+   */
+  at?: DueTime | undefined
   signal?: AbortSignal | undefined
   /** The run's id, a UUID that no other run has. Generated when absent. */
   runId?: string | undefined

@@ -316,6 +316,7 @@ export class ToolClock {
         return { ...body, durationMs: Math.max(0, Math.round(this.#now() - started)) }
       }
       case 'run-queued':
+      case 'run-scheduled':
       case 'run-start':
       case 'run-resumed':
       case 'step-restart':

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Content, Part } from '../adk/sdk.js'
 import { defined } from '../base/defined.js'
+import { DUE_TIME_RULE, readDueTime } from '../base/due-time.js'
 import { isRecord } from '../base/is-record.js'
 import { THINKING_LEVELS } from '../base/names.js'
 import { unknownKeyText } from '../base/suggest.js'
@@ -124,12 +125,13 @@ function storedInput({ input, invocationId, output, trace }: PreparedRun): RunIn
 /** What the store is given to open or queue the run. */
 export function openingOf(host: RunHost, run: PreparedRun, orQueue: boolean): RunOpening {
   const { key, runId, input, message } = run
-  const queued = eventOf(run, 1, {
-    type: 'run-queued',
-    userId: key.userId,
-    place: 1,
-    ...defined({ request: input.request }),
-  })
+  const dueAt = readDueTime(input.at)
+  const accepted = { userId: key.userId, ...defined({ request: input.request }) }
+  const later: RunEventBody =
+    dueAt === undefined
+      ? { type: 'run-queued', ...accepted, place: 1 }
+      : { type: 'run-scheduled', ...accepted, dueAt }
+  const queued = eventOf(run, 1, later)
   return {
     key,
     runId,
@@ -138,6 +140,7 @@ export function openingOf(host: RunHost, run: PreparedRun, orQueue: boolean): Ru
     events: [{ ...startEvent(host, run, 1) }],
     input: storedInput(run),
     ...(orQueue ? { orQueue: { events: [{ ...queued }] } } : {}),
+    ...defined({ dueAt }),
   }
 }
 
@@ -174,6 +177,10 @@ function eventOf({ key, runId }: PreparedRun, seq: number, body: RunEventBody): 
 /** A run whose signal was aborted before it was accepted: it ends as any aborted run does, and stores nothing. */
 export async function* stoppedBeforeStart(host: RunHost, run: PreparedRun): EventLists {
   yield [startEvent(host, run, 1), eventOf(run, 2, abortedFinish())]
+}
+
+export function abortedBefore(): AgentError {
+  return new AgentError('aborted', 'The signal was aborted before the run was accepted. Nothing was stored.')
 }
 
 /** The end of a run that was stopped before it began. */
@@ -266,12 +273,20 @@ function problemsOf(input: unknown, appName: string): InputProblem[] {
   if (input === undefined) return [{ path: '', message: 'It is missing. Pass an object such as { text }.' }]
   if (!isObject(input)) return [{ path: '', message: 'It must be an object such as { text }.' }]
   const given = Object.entries(input).filter(([, value]) => value !== undefined)
-  return given.flatMap(([path, value]) => {
+  const found = given.flatMap(([path, value]) => {
     if (path === 'appName') return value === appName ? [] : [{ path, message: otherApp(appName) }]
     if (!isKey(path)) return [{ path, message: unknownKeyText(path, KEYS) }]
     const [isRight, expected] = RULES[path]
     return isRight(value) ? [] : [{ path, message: `\`${path}\` must be ${expected}.` }]
   })
+  const { at, whenBusy } = input as RunInput
+  return at !== undefined && whenBusy === 'reject' ? [...found, REJECTED_LATER] : found
+}
+
+const REJECTED_LATER: InputProblem = {
+  path: 'whenBusy',
+  message:
+    '`whenBusy` cannot be `reject` with `at`: a run that is due waits for its session. Omit one of them.',
 }
 
 type Rule = readonly [isRight: (value: unknown) => boolean, expected: string]
@@ -312,6 +327,7 @@ const RULES: Readonly<Record<keyof RunInput, Rule>> = {
   stateDelta: [isObject, 'an object'],
   onApproval: FUNCTION,
   whenBusy: [value => value === 'queue' || value === 'reject', '`queue` or `reject`'],
+  at: [value => readDueTime(value) !== undefined, DUE_TIME_RULE],
   signal: [value => value instanceof AbortSignal, 'an AbortSignal'],
   runId: [value => typeof value === 'string' && UUID.test(value), 'a UUID'],
   request: TEXT,

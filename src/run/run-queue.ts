@@ -206,3 +206,25 @@ export class OwnQueue<Run extends OwnRun> {
 
 /** How many queued runs a store lists at once. */
 const LISTED_RUNS = 100
+
+/** Since when the first run of a queue, which this process may not be able to execute, is the first. */
+export class FirstRuns {
+  readonly #seen = new Map<string, { runId: string; at: number }>()
+
+  /** Whether a run of another process has been the first of its queue for too long. */
+  isOverdue({ key, runId }: QueuedRun): boolean {
+    const name = sessionName(key)
+    const seen = this.#seen.get(name)
+    if (seen?.runId === runId) return Date.now() - seen.at > UNKNOWN_MODEL_MS
+    this.#seen.set(name, { runId, at: Date.now() })
+    return false
+  }
+
+  /** The first run of the queue has begun. */
+  forget(key: SessionKey): void {
+    this.#seen.delete(sessionName(key))
+  }
+}
+
+/** How long the first run of a queue waits for a process that knows its model. */
+const UNKNOWN_MODEL_MS = 600_000

@@ -140,7 +140,8 @@ export async function stopStored(store: SessionStore, runId: string): Promise<vo
   const run = await runs.findRun(runId)
   if (!run) throw unknownRun(runId)
   if (run.finished) return
-  if (run.state === 'queued' && (await endQueued(store, run))) return
+  const isOutside = run.state === 'queued' || run.state === 'scheduled'
+  if (isOutside && (await endQueued(store, run))) return
   await runs.sendSignal(runId, { type: 'stop' })
 }
 

@@ -1,8 +1,9 @@
 import { within } from '../base/pause.js'
-import { AgentError, messageOf } from '../errors.js'
+import { messageOf } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
 import type { QueuedRun, RunSummary } from '../session/run-store.js'
 import type { RunAnswer } from '../tool.js'
+import { DueRuns } from './due-runs.js'
 import type { ResumedRun } from './resumed-run.js'
 import {
   Admission,
@@ -11,7 +12,6 @@ import {
   defaultMaxRunning,
   isDurable,
   RunSlots,
-  sessionName,
 } from './run-admission.js'
 import { endedByWaiting } from './run-and-collect.js'
 import type { RunEvent } from './run-event.js'
@@ -19,6 +19,7 @@ import { type FollowOptions, type RunFollower, unknownRun } from './run-follower
 import type { EventLists, RunHost, RunInput } from './run-host.js'
 import { RunLoop } from './run-loop.js'
 import {
+  abortedBefore,
   deletedRun,
   type PreparedRun,
   preparedFrom,
@@ -27,7 +28,7 @@ import {
   stoppedBeforeStart,
   tracedEvents,
 } from './run-opening.js'
-import { OwnQueue, type OwnRun, QueueWorkers } from './run-queue.js'
+import { FirstRuns, OwnQueue, type OwnRun, QueueWorkers } from './run-queue.js'
 import { type Held, hasEnded, quietly, RunResumer } from './run-resume.js'
 import {
   answerElsewhere,
@@ -88,9 +89,9 @@ export class Runs {
   readonly #resumer: RunResumer
   readonly #executed = new Map<string, ActiveRun>()
   readonly #waiting = new OwnQueue<WaitingRun>()
-  /** Since when the first run of a queue, which this process may not be able to execute, is the first. */
-  readonly #seenFirst = new Map<string, { runId: string; at: number }>()
+  readonly #firsts = new FirstRuns()
   readonly #workers: QueueWorkers | undefined
+  readonly #due: DueRuns
 
   constructor(host: RunHost, follower: RunFollower) {
     this.#host = host
@@ -107,6 +108,12 @@ export class Runs {
       slots: this.#slots,
       drive: ({ run, begun, resumed, first }) =>
         this.#drive(run, begun, { first, resumed, onEnd: () => {}, isForeign: true }),
+    })
+    const { appName, logger } = host
+    this.#due = new DueRuns({
+      ...{ store: host.store, appName, logger },
+      work: key => this.#workers?.work(key),
+      stop: runId => this.#stopQuietly(runId),
     })
     const store = this.#store
     this.#workers =
@@ -135,10 +142,9 @@ export class Runs {
     if (input.signal?.aborted) return stoppedBeforeStart(this.#host, run)
     const accepted = await this.#admission.accept(run)
     if (accepted === 'known') return this.#follower.follow(run.runId, { signal: input.signal })
-    if (accepted === 'queued') {
-      this.#enqueue(run, onEnd)
-      return this.#followQueued(run, { untilWaiting })
-    }
+    if (accepted === 'queued') this.#enqueue(run, onEnd)
+    if (accepted === 'scheduled') this.#due.keep(run, onEnd)
+    if (accepted === 'queued' || accepted === 'scheduled') return this.#followQueued(run, { untilWaiting })
     const { loop, events } = this.#execute(run, accepted, { first: [startEvent(this.#host, run, 1)], onEnd })
     this.#executed.set(run.runId, { runId: run.runId, key: run.key, loop })
     return this.#whole(run, loop, events(), untilWaiting)
@@ -170,7 +176,10 @@ export class Runs {
       return { runId, sessionId: known?.key.sessionId ?? key.sessionId }
     }
     if (accepted === 'queued') this.#enqueue(run, onEnd)
-    else void this.#drive(run, accepted, { first: [startEvent(this.#host, run, 1)], onEnd })
+    else if (accepted === 'scheduled') {
+      this.#due.keep(run)
+      onEnd()
+    } else void this.#drive(run, accepted, { first: [startEvent(this.#host, run, 1)], onEnd })
     return { runId, sessionId: key.sessionId }
   }
 
@@ -199,7 +208,8 @@ export class Runs {
     const run = await this.#host.store.runs.findRun(runId)
     if (!run) throw unknownRun(runId)
     if (run.finished) throw hasEnded(runId)
-    if (run.state === 'queued') this.#workers?.work(run.key)
+    if (run.state === 'scheduled') await this.#due.releaseNow(runId)
+    else if (run.state === 'queued') this.#workers?.work(run.key)
     else if (!this.#executed.has(runId)) await this.#resumer.continue(run)
     return { runId, sessionId: run.key.sessionId }
   }
@@ -210,10 +220,9 @@ export class Runs {
    */
   async checkLife(run: RunSummary): Promise<boolean> {
     if (run.finished || this.#executed.has(run.runId) || this.#workers?.isClosing) return false
-    if (run.state === 'queued') {
-      this.#workers?.work(run.key)
-      return false
-    }
+    if (run.state === 'queued') this.#workers?.work(run.key)
+    if (run.state === 'scheduled') this.#due.expect(run.dueAt ?? 0)
+    if (run.state === 'queued' || run.state === 'scheduled') return false
     if (run.state === 'waiting' && !(await this.#isDue(run.runId))) return false
     return (await this.#resumer.continue(run)) === 'ended'
   }
@@ -227,6 +236,7 @@ export class Runs {
   async sweep(): Promise<void> {
     const { appName, logger } = this.#host
     try {
+      await this.#due.release()
       const runs = (await this.#store?.runs.listUnfinished({ appName, abandoned: true })) ?? []
       for (const run of runs) await quietly(this.#host, run.runId, () => this.checkLife(run))
     } catch (error) {
@@ -239,6 +249,7 @@ export class Runs {
    * where that is not possible they may end, and are interrupted after a while.
    */
   async close(): Promise<void> {
+    this.#due.close()
     const drained = this.#workers?.close()
     for (const { runId } of this.#waiting.values()) this.#waiting.take(runId)?.onEnd()
     await within(FOREIGN_STOP_MS, Promise.resolve(drained))
@@ -352,13 +363,13 @@ export class Runs {
   /** `false` when the run has to wait for an earlier one. */
   async #executeNext(store: DurableStore, next: QueuedRun, held: Held): Promise<boolean> {
     const { key, runId } = next
-    const earlier = await store.runs.listRuns(key, { limit: CHECKED_RUNS })
-    const unfinished = earlier.findLast(({ state }) => state === 'running' || state === 'waiting')
+    const earlier = await store.runs.listUnfinished({ appName: key.appName, key, limit: CHECKED_RUNS })
+    const unfinished = earlier.find(({ state }) => state === 'running' || state === 'waiting')
     const isWaiting = unfinished?.state === 'waiting'
     if (isWaiting && !(await this.#resumer.endAsked(unfinished, held.lease))) return false
     if (unfinished && !isWaiting) return (await this.#resumer.takeOver(unfinished, held, true)) !== 'later'
     const waiting = this.#waiting.get(runId)
-    const run = waiting?.run ?? preparedFrom(this.#host, next, this.#isOverdue(next))
+    const run = waiting?.run ?? preparedFrom(this.#host, next, this.#firsts.isOverdue(next))
     const { message } = next
     const begin = () =>
       store.beginRun({
@@ -371,7 +382,7 @@ export class Runs {
     const begun = await this.#workers?.begin(begin)
     if (!begun) return false
     this.#waiting.take(runId)
-    this.#seenFirst.delete(sessionName(key))
+    this.#firsts.forget(key)
     const opening = { message, invocationId: run.invocationId, seq: begun.seq }
     await this.#drive(
       run,
@@ -385,15 +396,6 @@ export class Runs {
     return true
   }
 
-  /** Whether a run of another process has been the first of its queue for too long. */
-  #isOverdue({ key, runId }: QueuedRun): boolean {
-    const name = sessionName(key)
-    const seen = this.#seenFirst.get(name)
-    if (seen?.runId === runId) return Date.now() - seen.at > UNKNOWN_MODEL_MS
-    this.#seenFirst.set(name, { runId, at: Date.now() })
-    return false
-  }
-
   #stopQuietly(runId: string): void {
     this.stop(runId).catch(error => {
       this.#host.logger.warn('A run could not be stopped', { runId, error: messageOf(error) })
@@ -404,13 +406,7 @@ export class Runs {
 /** How long runs of other processes may take to end when this process ends. */
 const FOREIGN_GRACE_MS = 10_000
 const FOREIGN_STOP_MS = 3000
-/** The newest runs of a session that are checked before a queued one begins. */
+/** The oldest unfinished runs of a session that are checked before a queued one begins. */
 const CHECKED_RUNS = 20
-/** How long the first run of a queue waits for a process that knows its model. */
-const UNKNOWN_MODEL_MS = 600_000
 /** A queued run has one event when it begins. */
 const QUEUED_EVENTS = 1
-
-function abortedBefore(): AgentError {
-  return new AgentError('aborted', 'The signal was aborted before the run was accepted. Nothing was stored.')
-}

@@ -145,6 +145,8 @@ export interface SessionDetail extends SessionItem {
   activeRun?: RunItem
   /** The newest run, finished or not. */
   lastRun?: RunItem
+  /** The next run that is not due yet. */
+  nextRun?: RunItem
 }
 
 /** `POST /api/sessions`. */
@@ -201,7 +203,10 @@ export interface RunItem {
   afterSeq?: number
   /** The number of the newest stored event. */
   lastSeq: number
-  status: 'queued' | 'running' | 'waiting' | 'finished'
+  /** `scheduled`: it is not due yet (`dueAt`). */
+  status: 'scheduled' | 'queued' | 'running' | 'waiting' | 'finished'
+  /** Of a run that was accepted for later: not before this time, in milliseconds since 1970. */
+  dueAt?: number
   /** While it is queued: its place in the queue of its session; 1 is the next one. */
   place?: number
   /** While it waits for a person: the calls to answer. Only of a single run and of `activeRun`, not in lists. */
@@ -209,7 +214,7 @@ export interface RunItem {
   finishReason?: string
 }
 
-/** `GET /api/sessions/{id}/runs?limit=`, newest first; default 50, at most 500. */
+/** `GET /api/sessions/{id}/runs?limit=`: those that are not due yet, the next one first, then the others, newest first; of both at most 50, or `limit` (up to 500). */
 export interface RunList {
   runs: RunItem[]
 }
@@ -233,11 +238,13 @@ export interface RunRequest {
   stateDelta?: Record<string, unknown>
   /** Default `reject`: 409 `session-busy` while another run works on the session. */
   whenBusy?: 'queue' | 'reject'
+  /** Not before this time: ISO 8601 with its offset from UTC, or milliseconds since 1970. */
+  at?: string | number
   /** A UUID chosen by the caller: sending the same request twice starts one run. */
   runId?: string
 }
 
-/** 202: the run has begun or is queued. */
+/** 202: the run has begun, is queued, or is stored for later. */
 export interface StartedRun {
   runId: string
   sessionId: string

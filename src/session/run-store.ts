@@ -35,6 +35,11 @@ export interface RunOpening {
    * these events instead. The store sets `place` in events of the type `run-queued`: only it knows the place.
    */
   orQueue?: { events: readonly RunEventRecord[] }
+  /**
+   * Not before this time, in milliseconds since 1970: `queueRun` stores the run outside the queue of its session, and
+   * `RunStore.releaseDue` puts it at the end of the queue.
+   */
+  dueAt?: number
 }
 
 /** The input of a run as plain JSON data. */
@@ -44,6 +49,9 @@ export type RunInputRecord = Readonly<Record<string, unknown>>
 export interface QueuedPlace {
   queued: number
 }
+
+/** What `queueRun` has done: the run is in the queue, or not due yet (with the time at which it is), or was known before. */
+export type AcceptedRun = QueuedPlace | { dueAt: number } | { known: true }
 
 /**
  * A run that was opened: its lease and the number of its message. `known` when the id belongs to a run already;
@@ -241,7 +249,7 @@ export interface PendingSignal {
 }
 
 /** Where a run is between its acceptance and its end. */
-export type RunState = 'queued' | 'running' | 'waiting' | 'finished'
+export type RunState = 'scheduled' | 'queued' | 'running' | 'waiting' | 'finished'
 
 /** A run that was begun and has not ended, and what is needed to continue it. */
 export interface ResumableRun {
@@ -261,8 +269,10 @@ export interface ResumableRun {
 export interface RunSummary {
   runId: string
   key: SessionKey
-  /** Milliseconds since 1970. */
+  /** When it was accepted, or, if it was accepted for later, when it was due; milliseconds since 1970. */
   startedAt: number
+  /** Of a run that was accepted for later: not before this time. */
+  dueAt?: number
   /** How many messages the session had when the run began: its own come after. Absent for runs of older releases. */
   afterSeq?: number
   /** The number of its newest event; 0 when they were pruned. */
@@ -286,8 +296,26 @@ export interface UnfinishedQuery {
    * or when it waits between two rounds: then the next message ends it.
    */
   abandoned?: boolean
+  /** Also those that are not due yet, after the others, by the time at which they are; or only those. Not with `abandoned`. */
+  scheduled?: 'also' | 'only'
   /** Default 100. */
   limit?: number
+}
+
+/** Which runs that were accepted for later are released. */
+export interface DueQuery {
+  appName: string
+  /** Only this run, and also before its time. */
+  runId?: string
+  /** How many at most. Default 100. */
+  limit?: number
+}
+
+export interface ReleasedRuns {
+  /** Those that were put into the queues of their sessions, in order. */
+  released: readonly { runId: string; key: SessionKey }[]
+  /** The time until the next one is due, by the store's clock; absent when there is none. */
+  nextInMs?: number
 }
 
 /** Events, requests and signals of runs: stored apart from the messages, and pruned. */
@@ -308,7 +336,12 @@ export interface RunStore {
   listUnfinished?(query: UnfinishedQuery): Promise<RunSummary[]>
   /** The queued runs of a session, in order. Default limit 100. */
   listQueued?(key: SessionKey, options?: { limit?: number }): Promise<QueuedRun[]>
-  /** Ends a run that is still queued with these events; `false` when it is not queued. */
+  /**
+   * Puts runs that are due by the store's clock at the end of the queues of their sessions, in the order of their times:
+   * each once, however many processes look. Without it, no run can be accepted for later.
+   */
+  releaseDue?(query: DueQuery): Promise<ReleasedRuns>
+  /** Ends a run that is still queued, or not due yet, with these events; `false` when it is neither. */
   endQueued?(runId: string, events: readonly RunEventRecord[]): Promise<boolean>
   /** What is needed to continue a run; `undefined` when it is queued, has ended, or was begun without `input`. */
   readResumable?(runId: string): Promise<ResumableRun | undefined>
@@ -325,7 +358,7 @@ export interface RunStore {
   readEvents(runId: string, options?: { afterSeq?: number; limit?: number }): Promise<RunEventRecord[]>
   /** The session of a run and its progress; `undefined` when the run is unknown. */
   findRun(runId: string): Promise<RunSummary | undefined>
-  /** The runs of a session, newest first. Default limit 50. */
+  /** The runs of a session without those that are not due yet, newest first. Default limit 50. */
   listRuns(key: SessionKey, options?: { limit?: number }): Promise<RunSummary[]>
   /** Keeps the request that was sent in one model step; saving a step again replaces it. */
   saveRequest(runId: string, step: number, record: Record<string, unknown>): Promise<void>
@@ -343,7 +376,7 @@ export interface RunStore {
   takeSignals(runId: string): Promise<RunSignal[]>
   /**
    * Deletes run events, requests and signals stored before that time (ms), and the results of tool calls of runs that have
-   * nothing else left. Messages, queued runs, rows of the ledger and what belongs to a paused run are never pruned.
+   * nothing else left. Messages, queued and scheduled runs, rows of the ledger and what belongs to a paused run are never pruned.
    */
   prune(options: { before: number }): Promise<{ events: number; requests: number; signals: number }>
 }

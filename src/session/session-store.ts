@@ -1,6 +1,6 @@
 import type { ArtifactStore } from './artifacts.js'
 import type { Message, Session, SessionKey, State, StoredMessage } from './message.js'
-import type { Lease, OpenedRun, QueuedPlace, RunBegin, RunOpening, RunStore } from './run-store.js'
+import type { AcceptedRun, Lease, OpenedRun, RunBegin, RunOpening, RunStore } from './run-store.js'
 import type { SessionMemory } from './session-memory.js'
 import type { SpendingStore } from './spending.js'
 
@@ -55,7 +55,7 @@ export interface SessionStore {
    */
   openRun?(opening: RunOpening, options?: LeaseOptions): Promise<OpenedRun>
   /** Stores a run that cannot begin yet, at the end of its session's queue, and the session if it is new. */
-  queueRun?(opening: RunOpening): Promise<QueuedPlace | { known: true }>
+  queueRun?(opening: RunOpening): Promise<AcceptedRun>
   /**
    * Begins a queued run under a lease of its session: its message, its events and the new state, in one transaction.
    * `undefined` when the run is no longer queued.

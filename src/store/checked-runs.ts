@@ -1,8 +1,10 @@
 /** The part of `checked-store.ts` that concerns runs. */
 import type { SessionKey } from '../session/message.js'
 import type {
+  DueQuery,
   PendingSignal,
   QueuedRun,
+  ReleasedRuns,
   ResumableRun,
   RunEventRecord,
   RunResume,
@@ -30,6 +32,7 @@ import {
   checkRunRange,
   checkSignal,
   checkState,
+  invalid,
 } from './check-input.js'
 
 export class CheckedRuns implements RunStore {
@@ -69,6 +72,9 @@ export class CheckedRuns implements RunStore {
     const check = () => {
       checkName('appName', query.appName)
       if (query.key !== undefined) checkKey(query.key)
+      const { scheduled } = query
+      if (scheduled !== undefined && scheduled !== 'also' && scheduled !== 'only')
+        throw invalid('scheduled', "must be 'also' or 'only'", scheduled)
       checkLimit(query)
     }
     return checked(check, () => this.#runs.listUnfinished(query))
@@ -80,6 +86,15 @@ export class CheckedRuns implements RunStore {
       checkLimit(options)
     }
     return checked(check, () => this.#runs.listQueued(key, options))
+  }
+
+  releaseDue(query: DueQuery): Promise<ReleasedRuns> {
+    const check = () => {
+      checkName('appName', query.appName)
+      if (query.runId !== undefined) checkName('runId', query.runId)
+      checkLimit(query)
+    }
+    return checked(check, () => this.#runs.releaseDue(query))
   }
 
   endQueued(runId: string, events: readonly RunEventRecord[]): Promise<boolean> {

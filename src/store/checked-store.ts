@@ -5,7 +5,7 @@
  */
 import type { ArtifactStore } from '../session/artifacts.js'
 import type { Message, Session, SessionKey, State, StoredMessage } from '../session/message.js'
-import type { OpenedRun, QueuedPlace, RunBegin, RunOpening, RunStore } from '../session/run-store.js'
+import type { AcceptedRun, OpenedRun, RunBegin, RunOpening, RunStore } from '../session/run-store.js'
 import type { SessionMemory } from '../session/session-memory.js'
 import type {
   AppendOptions,
@@ -45,6 +45,7 @@ import {
   checkRunInput,
   checkState,
   checkTitle,
+  invalid,
   withText,
 } from './check-input.js'
 import { CheckedArtifacts } from './checked-artifacts.js'
@@ -210,12 +211,13 @@ class CheckedStore implements SessionStore {
   openRun(opening: RunOpening, options: LeaseOptions = {}): Promise<OpenedRun> {
     const check = () => {
       checkOpening(opening)
+      if (opening.dueAt !== undefined) throw invalid('dueAt', 'is for queueRun', opening.dueAt)
       checkLeaseOptions(options)
     }
     return checked(check, () => this.#store.openRun(opening, options))
   }
 
-  queueRun(opening: RunOpening): Promise<QueuedPlace | { known: true }> {
+  queueRun(opening: RunOpening): Promise<AcceptedRun> {
     return checked(
       () => checkOpening(opening),
       () => this.#store.queueRun(opening),
@@ -289,7 +291,7 @@ function checkedVariants(variants: SessionVariants): SessionVariants {
   }
 }
 
-function checkOpening({ key, runId, title, message, events, input, orQueue }: RunOpening): void {
+function checkOpening({ key, runId, title, message, events, input, orQueue, dueAt }: RunOpening): void {
   checkKey(key)
   checkName('runId', runId)
   checkTitle(title)
@@ -297,6 +299,7 @@ function checkOpening({ key, runId, title, message, events, input, orQueue }: Ru
   checkEvents(events)
   checkRunInput(input)
   if (orQueue !== undefined) checkEvents(orQueue.events)
+  if (dueAt !== undefined) checkInteger('dueAt', dueAt, 0)
 }
 
 /** Appends to a store in memory complete without returning to the event loop. */

@@ -1,13 +1,16 @@
 import type { SessionKey } from '../session/message.js'
 import type {
+  DueQuery,
   PendingSignal,
   QueuedRun,
+  ReleasedRuns,
   ResumableRun,
   RunBegin,
   RunEventRecord,
   RunOpening,
   RunResume,
   RunSignal,
+  RunState,
   RunStep,
   RunStore,
   RunSummary,
@@ -19,17 +22,22 @@ import { storableJson } from './check-input.js'
 import type { OpeningAttempt } from './hold-lease.js'
 import type { JournalRow } from './journal.js'
 import { forgetResults, settled } from './memory-calls.js'
+import { dueRuns, isLater, toEnd, unfinishedRuns } from './memory-due.js'
 import {
   clone,
   countGone,
+  eventsOf,
   inputOf,
   isBegun,
+  isBetween,
+  keptEvent,
   type MemoryRun,
   type MemorySession,
   newestOf,
   newRun,
   pendingSignals,
   pruneRun,
+  requestsOf,
   resumableOf,
   runSummary,
   storeProgress,
@@ -72,16 +80,17 @@ export class MemoryRuns implements RunStore {
   }
 
   /** Stores a run whose session exists: one that begins at once, or one that is queued. Returns its place in the queue. */
-  accept({ key, runId, message, input, ...opening }: RunOpening, state: 'queued' | 'running'): number {
-    const kept = state === 'queued' ? { message, input } : { input }
-    const json = storableJson('input', kept)
-    const events = state === 'queued' ? (opening.orQueue?.events ?? opening.events) : opening.events
+  accept({ key, runId, message, input, ...opening }: RunOpening, state: RunState): number {
+    const isLater = state !== 'running'
+    const json = storableJson('input', isLater ? { message, input } : { input })
+    const events = isLater ? (opening.orQueue?.events ?? opening.events) : opening.events
     const place = this.unfinishedOf(key).filter(run => run.state === 'queued').length + 1
     this.storeEvents(key, runId, state === 'queued' ? withPlace(events, place) : events)
     const run = this.#runs.get(runId)
     if (run?.state === undefined) return place
     if (run.state !== 'finished') Object.assign(run, { state, input: json })
-    if (state === 'queued') run.afterSeq = undefined
+    if (isLater) run.afterSeq = undefined
+    if (state === 'scheduled') run.dueAt = opening.dueAt
     return place
   }
 
@@ -94,7 +103,6 @@ export class MemoryRuns implements RunStore {
   /** Whether an earlier run of the session waits for a person; with `isDue`, only inside a round. */
   #isHeldUp({ key, place }: MemoryRun, isDue = false): boolean {
     const others = (key ? this.unfinishedOf(key) : []).map(({ runId }) => this.#run(runId))
-    const isBetween = ({ journal }: MemoryRun) => [...journal.keys()].some(id => id.startsWith('wait:'))
     return others.some(run => run.state === 'waiting' && run.place < place && !(isDue && isBetween(run)))
   }
 
@@ -121,8 +129,9 @@ export class MemoryRuns implements RunStore {
     })
   }
 
+  /** Whether no run of the session waits for its turn or its time. */
   isQueueEmpty(key: SessionKey): boolean {
-    return !this.unfinishedOf(key).some(({ state }) => state === 'queued')
+    return !this.unfinishedOf(key).some(({ state }) => state === 'queued' || state === 'scheduled')
   }
 
   /** Why a run is not opened now, if it is not. `isFree`: nobody else holds the lease. */
@@ -151,21 +160,15 @@ export class MemoryRuns implements RunStore {
     if (unfinished?.size === 0) this.#unfinished.delete(owner)
   }
 
-  async listUnfinished({ appName, key, abandoned, limit = 100 }: UnfinishedQuery): Promise<RunSummary[]> {
+  async listUnfinished(query: UnfinishedQuery): Promise<RunSummary[]> {
     this.#host.assertOpen()
-    const owner = key && keyText(key)
-    return [...this.#runs]
-      .filter(([, { state = 'finished' }]) => state !== 'finished')
-      .filter(([, run]) => run.key?.appName === appName && (owner ?? run.owner) === run.owner)
-      .filter(([, run]) => !abandoned || this.#isDue(run))
-      .sort(([, one], [, other]) => one.place - other.place)
-      .slice(0, limit)
-      .flatMap(([runId, run]) => this.#summarize(runId, run) ?? [])
+    const found = unfinishedRuns(this.#runs, query, run => this.#isDue(run))
+    return found.flatMap(([runId, run]) => this.#summarize(runId, run) ?? [])
   }
 
   /** Whether a process should look after a run that has not ended. */
   #isDue(run: MemoryRun): boolean {
-    if (run.key === undefined || this.#host.isLeased(run.key)) return false
+    if (run.key === undefined || isLater(run) || this.#host.isLeased(run.key)) return false
     if (run.state === 'waiting') return run.signals.length > 0
     return run.state !== 'queued' || !this.#isHeldUp(run, true)
   }
@@ -181,10 +184,22 @@ export class MemoryRuns implements RunStore {
     })
   }
 
+  async releaseDue(query: DueQuery): Promise<ReleasedRuns> {
+    this.#host.assertOpen()
+    const now = Date.now()
+    const { due, ...next } = dueRuns(this.#runs, query, now)
+    for (const entry of due) {
+      toEnd(entry, this.#unfinished.get(entry[1].owner ?? ''), { place: ++this.#lastPlace, startedAt: now })
+      const session = entry[1].key && this.#host.sessionOf(entry[1].key)
+      if (session) session.updatedAt = now
+    }
+    return { released: due.flatMap(([runId, { key }]) => (key ? [{ runId, key: { ...key } }] : [])), ...next }
+  }
+
   async endQueued(runId: string, events: readonly RunEventRecord[]): Promise<boolean> {
     this.#host.assertOpen()
     const run = this.#runs.get(runId)
-    if (run?.key === undefined || run.state !== 'queued') return false
+    if (run?.key === undefined || (run.state !== 'queued' && !isLater(run))) return false
     this.storeEvents(run.key, runId, events)
     this.#end(runId, run)
     return true
@@ -200,7 +215,8 @@ export class MemoryRuns implements RunStore {
     this.#host.assertOpen()
     this.#host.checkLease(key, fence)
     const run = this.#runs.get(runId)
-    if (run?.owner !== keyText(key) || run.state === 'queued' || run.state === 'finished') return undefined
+    const isBefore = run?.state === 'queued' || run?.state === 'scheduled'
+    if (run?.owner !== keyText(key) || isBefore || run.state === 'finished') return undefined
     const isCrash = run.state === 'running'
     this.storeEvents(key, runId, events)
     if (isCrash) run.attempt += 1
@@ -240,12 +256,7 @@ export class MemoryRuns implements RunStore {
   /** As `appendEvents`, for a write that consists of several. */
   storeEvents(key: SessionKey, runId: string, events: readonly RunEventRecord[]): void {
     const storedAt = Date.now()
-    const kept = events.map(event => ({
-      seq: event.seq,
-      json: storableJson('events', event),
-      storedAt,
-      isEnd: event.type === 'run-finish',
-    }))
+    const kept = events.map(event => keptEvent(event, storedAt))
     if (this.#deleted.has(runId)) return
     const owner = keyText(key)
     const messages = this.#host.sessionOf(key)?.messages.length
@@ -254,12 +265,8 @@ export class MemoryRuns implements RunStore {
     const run = this.#run(runId)
     if (run.owner === undefined) {
       const { appName, userId, sessionId } = key
-      run.owner = owner
-      run.key = { appName, userId, sessionId }
-      run.startedAt = storedAt
-      run.afterSeq = messages
-      run.state = 'running'
-      run.place = ++this.#lastPlace
+      const known = { owner, key: { appName, userId, sessionId }, startedAt: storedAt, afterSeq: messages }
+      Object.assign(run, { ...known, state: 'running', place: ++this.#lastPlace })
       this.#unfinished.set(owner, (this.#unfinished.get(owner) ?? new Set()).add(runId))
     }
     if (run.owner !== owner) throw runOfAnotherSession(runId)
@@ -284,12 +291,7 @@ export class MemoryRuns implements RunStore {
     options: { afterSeq?: number; limit?: number } = {},
   ): Promise<RunEventRecord[]> {
     this.#host.assertOpen()
-    const { afterSeq = Number.NEGATIVE_INFINITY, limit = 1000 } = options
-    return [...(this.#runs.get(runId)?.events ?? [])]
-      .filter(([seq]) => seq > afterSeq)
-      .sort(([one], [other]) => one - other)
-      .slice(0, limit)
-      .map(([, { json }]) => JSON.parse(json) as RunEventRecord)
+    return eventsOf(this.#runs.get(runId), options)
   }
 
   isKnown(runId: string): boolean {
@@ -305,7 +307,7 @@ export class MemoryRuns implements RunStore {
   async listRuns(key: SessionKey, options: { limit?: number } = {}): Promise<RunSummary[]> {
     this.#host.assertOpen()
     return [...this.#runs]
-      .filter(([, { owner }]) => owner === keyText(key))
+      .filter(([, run]) => run.owner === keyText(key) && !isLater(run))
       .flatMap(([runId, run]) => this.#summarize(runId, run) ?? [])
       .reverse()
       .sort((one, other) => other.startedAt - one.startedAt)
@@ -324,9 +326,7 @@ export class MemoryRuns implements RunStore {
 
   async readRequests(runId: string): Promise<{ step: number; record: Record<string, unknown> }[]> {
     this.#host.assertOpen()
-    return [...(this.#runs.get(runId)?.requests ?? [])]
-      .sort(([one], [other]) => one - other)
-      .map(([step, { json }]) => ({ step, record: JSON.parse(json) as Record<string, unknown> }))
+    return requestsOf(this.#runs.get(runId))
   }
 
   async sendSignal(runId: string, signal: RunSignal): Promise<void> {

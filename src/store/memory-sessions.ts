@@ -5,7 +5,9 @@ import type { Message, Session, SessionKey, StoredMessage } from '../session/mes
 import type {
   PendingSignal,
   ResumableRun,
+  RunEventRecord,
   RunInputRecord,
+  RunRequest,
   RunSignal,
   RunState,
   RunStep,
@@ -204,6 +206,8 @@ export interface MemoryRun {
   owner: string | undefined
   key?: SessionKey
   startedAt: number
+  /** Of a run that was accepted for later. */
+  dueAt?: number | undefined
   afterSeq?: number | undefined
   /** Absent until the first event is stored. */
   state?: RunState | 'handover'
@@ -247,6 +251,29 @@ export function inputOf({ input }: MemoryRun): KeptInput {
   return input === undefined ? {} : (JSON.parse(input) as KeptInput)
 }
 
+export function keptEvent(event: RunEventRecord, storedAt: number): KeptEvent & { seq: number } {
+  const { seq, type } = event
+  return { seq, json: storableJson('events', event), storedAt, isEnd: type === 'run-finish' }
+}
+
+/** The events of a run in order, as `readEvents` returns them. */
+export function eventsOf(
+  run: MemoryRun | undefined,
+  { afterSeq = Number.NEGATIVE_INFINITY, limit = 1000 }: { afterSeq?: number; limit?: number },
+): RunEventRecord[] {
+  return [...(run?.events ?? [])]
+    .filter(([seq]) => seq > afterSeq)
+    .sort(([one], [other]) => one - other)
+    .slice(0, limit)
+    .map(([, { json }]) => JSON.parse(json) as RunEventRecord)
+}
+
+export function requestsOf(run: MemoryRun | undefined): RunRequest[] {
+  return [...(run?.requests ?? [])]
+    .sort(([one], [other]) => one - other)
+    .map(([step, { json }]) => ({ step, record: JSON.parse(json) as Record<string, unknown> }))
+}
+
 /** Counts what is stored about a run. */
 export function countGone(
   gone: { runs: number; events: number; requests: number; signals: number; journal: number },
@@ -276,7 +303,7 @@ export function pruneRun(
   before: number,
   pruned: { events: number; requests: number; signals: number },
 ): boolean {
-  if (run.state === 'waiting' || run.state === 'handover') return false
+  if (run.state === 'waiting' || run.state === 'handover' || run.state === 'scheduled') return false
   pruned.events += pruneMap(run.events, before)
   pruned.requests += pruneMap(run.requests, before)
   const left = run.signals.filter(({ storedAt }) => storedAt >= before)
@@ -296,13 +323,13 @@ export function resumableOf(run: MemoryRun, session: MemorySession | undefined):
 }
 
 export function runSummary(runId: string, run: MemoryRun, key: SessionKey, place: number): RunSummary {
-  const { startedAt, afterSeq, events, state = 'finished' } = run
+  const { startedAt, dueAt, afterSeq, events, state = 'finished' } = run
   const lastSeq = Math.max(0, ...events.keys())
   return {
     runId,
     key: { ...key },
     startedAt,
-    ...defined({ afterSeq }),
+    ...defined({ dueAt, afterSeq }),
     lastSeq,
     ...finishOf(events.get(lastSeq)?.json),
     finished: state === 'finished',
@@ -344,6 +371,11 @@ export function storeIn(
 /** Whether a process executes the run, or should continue it at once. */
 export function isBegun({ state }: Pick<MemoryRun, 'state'>): boolean {
   return state === 'running' || state === 'handover'
+}
+
+/** Whether the run waits between two rounds. */
+export function isBetween({ journal }: MemoryRun): boolean {
+  return [...journal.keys()].some(id => id.startsWith('wait:'))
 }
 
 /** The newest time before a moment at which an event of these runs was stored. */

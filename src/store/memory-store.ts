@@ -6,8 +6,8 @@
 import { defined } from '../base/defined.js'
 import type { Message, Session, SessionKey, State, StoredMessage } from '../session/message.js'
 import type {
+  AcceptedRun,
   OpenedRun,
-  QueuedPlace,
   RunBegin,
   RunOpening,
   RunStep,
@@ -241,9 +241,7 @@ export class MemoryStore implements SessionStore {
     return this.#leases.acquire(key, options)
   }
 
-  async check(): Promise<void> {
-    this.#assertOpen()
-  }
+  readonly check = async (): Promise<void> => this.#assertOpen()
 
   async openRun(opening: RunOpening, options: LeaseOptions = {}): Promise<OpenedRun> {
     this.#assertOpen()
@@ -258,10 +256,11 @@ export class MemoryStore implements SessionStore {
     })
   }
 
-  async queueRun(opening: RunOpening): Promise<QueuedPlace | { known: true }> {
+  async queueRun(opening: RunOpening): Promise<AcceptedRun> {
     this.#assertOpen()
     if (this.runs.isKnown(opening.runId)) return { known: true }
-    return { queued: this.#queue(opening) }
+    const queued = this.#queue(opening)
+    return opening.dueAt === undefined ? { queued } : { dueAt: opening.dueAt }
   }
 
   async beginRun(begin: RunBegin): Promise<{ seq: number } | undefined> {
@@ -304,7 +303,7 @@ export class MemoryStore implements SessionStore {
     clone(opening.message)
     const session = this.#sessions.get(keyText(key)) ?? this.#newSession(key, tidyTitle(title))
     session.updatedAt = Date.now()
-    return this.runs.accept(opening, 'queued')
+    return this.runs.accept(opening, opening.dueAt === undefined ? 'queued' : 'scheduled')
   }
 
   /** Everything that can refuse comes first. */

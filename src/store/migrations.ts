@@ -60,6 +60,7 @@ const MIGRATIONS: readonly ((dialect: Dialect) => readonly string[])[] = [
   artifacts,
   spending,
   sharedParts,
+  dueRunsAndSchedules,
 ]
 
 /** The newest schema version that this release supports. */
@@ -363,6 +364,21 @@ function sharedParts({ identity, integer }: Dialect): readonly string[] {
     `CREATE TABLE lango_request_parts (
       id ${identity}, session_pk ${integer} NOT NULL, digest TEXT NOT NULL, part TEXT NOT NULL,
       UNIQUE (session_pk, digest)
+    )`,
+  ]
+}
+
+/**
+ * Runs that were accepted for later are outside the queues until they are due. Of each schedule the newest tick that was
+ * dealt with is kept, with the rule that it belongs to.
+ */
+function dueRunsAndSchedules({ integer }: Dialect): readonly string[] {
+  return [
+    `ALTER TABLE lango_runs ADD COLUMN due_at ${integer}`,
+    "CREATE INDEX lango_runs_due ON lango_runs (app_name, due_at) WHERE state = 'scheduled'",
+    `CREATE TABLE lango_schedules (
+      app_name TEXT NOT NULL, name TEXT NOT NULL, rule TEXT NOT NULL, tick ${integer} NOT NULL, run_id TEXT,
+      PRIMARY KEY (app_name, name)
     )`,
   ]
 }

@@ -246,5 +246,5 @@ const NO_VARIANT_USED = `NOT EXISTS (
 /** A run that was accepted is executed, however late. */
 const NOTHING_QUEUED = `NOT EXISTS (
   SELECT 1 FROM lango_runs q WHERE q.app_name = s.app_name AND q.user_id = s.user_id AND q.session_id = s.session_id
-    AND q.state <> 'finished' AND q.state = 'queued'
+    AND q.state <> 'finished' AND q.state IN ('queued', 'scheduled')
 )`

@@ -4,6 +4,8 @@
  */
 import type { SessionKey } from '../session/message.js'
 import type {
+  AcceptedRun,
+  DueQuery,
   QueuedPlace,
   QueuedRun,
   RunBegin,
@@ -87,12 +89,14 @@ export class OpeningTasks {
     return held ?? (yield* this.#fill(ticket))
   }
 
-  /** Accepts the run without a lease, always at the end of the queue. */
-  *queueOnly(): Task<QueueAnswer> {
-    const ticket = yield* this.#parts.takeTicket(this.#opening.key, 1)
-    if (!(yield* this.#isKnown())) return yield* this.#queue(ticket)
-    yield this.#parts.giveBack(this.#opening.key, ticket)
-    return { answer: { known: true } }
+  /** Accepts the run without a lease, always at the end of the queue, or for later. */
+  *queueOnly(): Task<AcceptedRun> {
+    const { key, dueAt } = this.#opening
+    const ticket = yield* this.#parts.takeTicket(key, 1)
+    if (!(yield* this.#isKnown()))
+      return dueAt === undefined ? (yield* this.#queue(ticket)).answer : yield* this.#keep(ticket, dueAt)
+    yield this.#parts.giveBack(key, ticket)
+    return { known: true }
   }
 
   *#unfinished(): Task<Unfinished> {
@@ -129,21 +133,32 @@ export class OpeningTasks {
 
   /** Stores the run at the end of the queue, and gives the ticket back. */
   *#queue(ticket: number): Task<QueueAnswer> {
-    const { dialect } = this.#parts
-    const { key, runId, title, message, input, orQueue, events } = this.#opening
-    yield* ensureSession(dialect, key, title)
-    yield sql(`UPDATE lango_sessions SET ${touched(dialect)} WHERE ${SESSION_KEY}`, ...this.#names)
-    const isNew = yield* this.#accept('queued', ticket, storableJson('input', { message, input }))
-    yield this.#parts.giveBack(key, ticket)
-    if (!isNew) return { answer: { known: true } }
+    const { key, runId, orQueue, events } = this.#opening
+    if (!(yield* this.#store(ticket, 'queued'))) return { answer: { known: true } }
     const [line] = yield sql(QUEUE_LENGTH, ...this.#names)
     const queued = numberIn(line, 'length')
-    yield* insertEvents(
-      dialect,
-      runId,
-      eventRows(withPlace(orQueue?.events ?? events, queued), { key, runId }),
-    )
+    const rows = eventRows(withPlace(orQueue?.events ?? events, queued), { key, runId })
+    yield* insertEvents(this.#parts.dialect, runId, rows)
     return { answer: { queued } }
+  }
+
+  /** Stores the run outside the queue until it is due, and gives the ticket back. */
+  *#keep(ticket: number, dueAt: number): Task<AcceptedRun> {
+    const { key, runId, orQueue, events } = this.#opening
+    if (!(yield* this.#store(ticket, 'scheduled', dueAt))) return { known: true }
+    yield* insertEvents(this.#parts.dialect, runId, eventRows(orQueue?.events ?? events, { key, runId }))
+    return { dueAt }
+  }
+
+  /** Stores a run that does not begin yet. `false` when another process has just stored a run with this id. */
+  *#store(ticket: number, state: 'queued' | 'scheduled', dueAt?: number): Task<boolean> {
+    const { dialect, giveBack } = this.#parts
+    const { key, title, message, input } = this.#opening
+    yield* ensureSession(dialect, key, title)
+    yield sql(`UPDATE lango_sessions SET ${touched(dialect)} WHERE ${SESSION_KEY}`, ...this.#names)
+    const isNew = yield* this.#accept(state, ticket, storableJson('input', { message, input }), dueAt)
+    yield giveBack(key, ticket)
+    return isNew
   }
 
   *#refused(ticket: number, attempt: OpeningAttempt): Task<OpeningAttempt> {
@@ -156,15 +171,21 @@ export class OpeningTasks {
   }
 
   /** `false` when another process has just stored a run with this id. */
-  *#accept(state: 'queued' | 'running', place: number, input: string | null): Task<boolean> {
+  *#accept(
+    state: 'scheduled' | 'queued' | 'running',
+    place: number,
+    input: string | null,
+    dueAt?: number,
+  ): Task<boolean> {
     const { now, forKeyShare } = this.#parts.dialect
     const rows = yield sql(
-      `INSERT INTO lango_runs (run_id, app_name, user_id, session_id, started_at, after_seq, state, place, input)
+      `INSERT INTO lango_runs
+          (run_id, app_name, user_id, session_id, started_at, after_seq, state, place, input, due_at)
         SELECT CAST(? AS TEXT), app_name, user_id, session_id, ${now},
-          CASE WHEN CAST(? AS TEXT) = 'queued' THEN NULL ELSE message_count END, CAST(? AS TEXT), CAST(? AS BIGINT),
-          CAST(? AS TEXT) FROM lango_sessions WHERE ${SESSION_KEY}${forKeyShare}
+          CASE WHEN CAST(? AS TEXT) = 'running' THEN message_count END, CAST(? AS TEXT), CAST(? AS BIGINT),
+          CAST(? AS TEXT), CAST(? AS BIGINT) FROM lango_sessions WHERE ${SESSION_KEY}${forKeyShare}
         ON CONFLICT (run_id) DO NOTHING RETURNING run_id`,
-      ...[this.#opening.runId, state, state, place, input],
+      ...[this.#opening.runId, state, state, place, input, dueAt ?? null],
       ...this.#names,
     )
     return rows.length > 0
@@ -212,14 +233,44 @@ export function* beginTask(
   return yield* append.appendTask({ key, row: messageToRow(message), changes: [], fence })
 }
 
-/** Ends a run that is still queued. */
+/** Puts a run that was accepted for later at the end of the queue; `false` when another process was faster. */
+export function* releaseTask(
+  { dialect, takeTicket, giveBack }: QueueParts,
+  key: SessionKey,
+  runId: string,
+): Task<boolean> {
+  const ticket = yield* takeTicket(key, 1)
+  const released = yield sql(
+    `UPDATE lango_runs SET state = 'queued', place = ?, started_at = ${dialect.now}
+      WHERE run_id = ? AND state = 'scheduled' RETURNING run_id`,
+    ticket,
+    runId,
+  )
+  const isReleased = released.length > 0
+  if (isReleased)
+    yield sql(`UPDATE lango_sessions SET ${touched(dialect)} WHERE ${SESSION_KEY}`, ...namesOf(key))
+  yield giveBack(key, ticket)
+  return isReleased
+}
+
+/** The runs that are due first, and in how many milliseconds they are. */
+export function dueStatement({ now }: Dialect, { appName, runId, limit = 100 }: DueQuery): Statement {
+  return sql(
+    `SELECT run_id, user_id, session_id, due_at - ${now} AS due_in FROM lango_runs
+      WHERE app_name = ? AND state = 'scheduled'${runId === undefined ? '' : ' AND run_id = ?'}
+      ORDER BY due_at, place, run_id LIMIT ?`,
+    ...[appName, ...(runId === undefined ? [] : [runId]), limit + 1],
+  )
+}
+
+/** Ends a run that is still queued, or not due yet. */
 export function* endQueuedTask(
   dialect: Dialect,
   runId: string,
   events: readonly RunEventRecord[],
 ): Task<boolean> {
   const [queued] = yield sql(
-    `SELECT session_id FROM lango_runs WHERE run_id = ? AND state = 'queued'${dialect.forUpdate}`,
+    `SELECT session_id FROM lango_runs WHERE run_id = ? AND state IN ('queued', 'scheduled')${dialect.forUpdate}`,
     runId,
   )
   if (queued === undefined) return false
@@ -249,10 +300,11 @@ export function rowToQueued(key: SessionKey, row: Row): QueuedRun[] {
 /** The conditions of `listUnfinished`, for runs `r`. `gone`: holders of leases that no longer exist. */
 export function unfinishedConditions(
   { now, eachValue }: Dialect,
-  { appName, key, abandoned = false, limit = 100 }: UnfinishedQuery,
+  { appName, key, abandoned = false, scheduled, limit = 100 }: UnfinishedQuery,
   gone: readonly string[],
 ): { text: string; parameters: SqlValue[] } {
   const ofSession = key ? ' AND r.user_id = ? AND r.session_id = ?' : ''
+  const isDue = { also: '', only: " AND r.state = 'scheduled'", none: " AND r.state <> 'scheduled'" }
   const isHeld = gone.length > 0 ? ` AND COALESCE(l.holder, '') NOT IN (SELECT value FROM ${eachValue})` : ''
   const isLeft = abandoned
     ? ` AND NOT EXISTS (SELECT 1 FROM lango_leases l WHERE l.app_name = r.app_name AND l.user_id = r.user_id
@@ -260,7 +312,8 @@ export function unfinishedConditions(
         AND (r.state <> 'queued' OR ${NOT_HELD_UP}) AND (r.state <> 'waiting' OR ${SIGNALLED})`
     : ''
   return {
-    text: `r.app_name = ?${ofSession} AND r.state <> 'finished' AND r.deleted_at IS NULL${isLeft} ORDER BY COALESCE(r.place, 0), r.started_at, r.run_id LIMIT ?`,
+    text: `r.app_name = ?${ofSession} AND r.state <> 'finished'${isDue[(!abandoned && scheduled) || 'none']} AND r.deleted_at IS NULL${isLeft}
+      ORDER BY ${LATER}, COALESCE(r.place, 0), r.started_at, r.run_id LIMIT ?`,
     parameters: [
       appName,
       ...(key ? [key.userId, key.sessionId] : []),
@@ -269,6 +322,9 @@ export function unfinishedConditions(
     ],
   }
 }
+
+/** Runs that are not due yet come last, by the time at which they are. */
+const LATER = "CASE WHEN r.state = 'scheduled' THEN r.due_at ELSE 0 END"
 
 /** The place of a queued run `r` in the queue of its session. */
 export const QUEUE_PLACE = `CASE WHEN r.state = 'queued' THEN (
@@ -293,7 +349,7 @@ const SESSION_KEY = 'app_name = ? AND user_id = ? AND session_id = ?'
 /** The run itself if it is known, then the others, running ones first: a queue may be long, and only whether there is one matters. */
 const UNFINISHED = `SELECT run_id, state, 1 AS known FROM lango_runs WHERE run_id = ?
   UNION ALL SELECT run_id, state, 0 FROM (
-    SELECT run_id, state FROM lango_runs WHERE ${SESSION_KEY} AND state <> 'finished'
+    SELECT run_id, state FROM lango_runs WHERE ${SESSION_KEY} AND state <> 'finished' AND state <> 'scheduled'
     ORDER BY CASE state WHEN 'queued' THEN 2 WHEN 'waiting' THEN 1 ELSE 0 END, place LIMIT 100
   ) AS others`
 

@@ -5,7 +5,9 @@
 import { defined } from '../base/defined.js'
 import type { SessionKey } from '../session/message.js'
 import type {
-  QueuedPlace,
+  AcceptedRun,
+  DueQuery,
+  ReleasedRuns,
   RunBegin,
   RunOpening,
   RunRequest,
@@ -22,7 +24,7 @@ import { callRows, changeCallsTask, readPlaces } from './sql-calls.js'
 import { numberIn, type SqlDatabase, type Task, textIn } from './sql-database.js'
 import { type EventRow, eventRows } from './sql-event-rows.js'
 import { checkTicketTask, progressStatement, resumeTask, storeJournalTask } from './sql-journal.js'
-import { beginTask, OpeningTasks, type QueueParts } from './sql-queue.js'
+import { beginTask, dueStatement, OpeningTasks, type QueueParts, releaseTask } from './sql-queue.js'
 import { isLongRequest, KnownParts, partsOfRequest, saveRequestTask, splitAgainst } from './sql-requests.js'
 import { observationStatement } from './sql-runs.js'
 import { fitsStatement, openStatement, type StepRows, stepStatement } from './sql-step-statements.js'
@@ -62,15 +64,32 @@ export class RunWriter {
     return { open, begin: ticket => this.#database.write(() => tasks.begin(ticket)) }
   }
 
-  async queue(opening: RunOpening): Promise<QueuedPlace | { known: true }> {
+  async queue(opening: RunOpening): Promise<AcceptedRun> {
     const tasks = new OpeningTasks(this.#parts, opening)
-    const { answer } = await this.#database.write(() => tasks.queueOnly())
-    return answer
+    return this.#database.write(() => tasks.queueOnly())
   }
 
   async begin(begin: RunBegin): Promise<{ seq: number } | undefined> {
     const seq = await this.#database.write(() => beginTask(this.#parts, begin))
     return seq === undefined ? undefined : { seq }
+  }
+
+  /** One write for each run: its ticket gives it its place in the queue. */
+  async release(query: DueQuery): Promise<ReleasedRuns> {
+    const { appName, runId, limit = 100 } = query
+    const released: { runId: string; key: SessionKey }[] = []
+    const found = await this.#database.run(dueStatement(this.#parts.dialect, query))
+    for (const [index, row] of found.entries()) {
+      const dueInMs = numberIn(row, 'due_in')
+      const isDue = runId !== undefined || dueInMs <= 0
+      if (!isDue || index >= limit) return { released, nextInMs: Math.max(0, dueInMs) }
+      const run = {
+        runId: textIn(row, 'run_id'),
+        key: { appName, userId: textIn(row, 'user_id'), sessionId: textIn(row, 'session_id') },
+      }
+      if (await this.#database.write(() => releaseTask(this.#parts, run.key, run.runId))) released.push(run)
+    }
+    return { released }
   }
 
   async resume(resume: RunResume): Promise<{ attempt: number } | undefined> {

@@ -38,21 +38,23 @@ import type { SqlTickets } from './sql-tickets.js'
 import { runHasEnded, runOfAnotherSession } from './store-errors.js'
 
 /** What is loaded on use. */
-type RunWrites = Required<Pick<RunStore, 'saveStep' | 'resumeRun'>>
+type RunWrites = Required<Pick<RunStore, 'saveStep' | 'resumeRun' | 'releaseDue'>>
 
 /** Run events, requests and signals in tables of their own. */
 export class SqlRuns implements RunStore {
   readonly saveStep: RunWrites['saveStep']
   readonly resumeRun: RunWrites['resumeRun']
+  readonly releaseDue: RunWrites['releaseDue']
   readonly #tickets: SqlTickets
   readonly #database: SqlDatabase
   readonly #now: string
 
-  constructor(database: SqlDatabase, tickets: SqlTickets, { saveStep, resumeRun }: RunWrites) {
+  constructor(database: SqlDatabase, tickets: SqlTickets, { saveStep, resumeRun, releaseDue }: RunWrites) {
     this.#database = database
     this.#tickets = tickets
     this.saveStep = saveStep
     this.resumeRun = resumeRun
+    this.releaseDue = releaseDue
     this.#now = database.dialect.now
   }
 
@@ -249,9 +251,9 @@ export class SqlRuns implements RunStore {
 const LAST_EVENT = 'SELECT seq, event FROM lango_run_events WHERE run_id = ? ORDER BY seq DESC LIMIT 1'
 const PRUNED_AT_ONCE = 500
 
-/** A run that waits for a person needs its events when it is continued. */
+/** A run that waits for a person needs its events when it is continued; one that is not due yet is all there is of it. */
 const NOT_PAUSED = `run_id NOT IN (
-  SELECT run_id FROM lango_runs WHERE state <> 'finished' AND state IN ('waiting', 'handover')
+  SELECT run_id FROM lango_runs WHERE state <> 'finished' AND state IN ('waiting', 'handover', 'scheduled')
 )`
 
 /** Token calibration: sums, so that concurrent observations all count. */
@@ -299,7 +301,7 @@ function findRunStatement(runId: string): Statement {
 function listRunsStatement(names: readonly SqlValue[], limit: number): Statement {
   return sql(
     `${SUMMARY} WHERE r.app_name = ? AND r.user_id = ? AND r.session_id = ? AND r.deleted_at IS NULL
-      ORDER BY r.started_at IS NULL, r.started_at DESC, COALESCE(r.place, 0) DESC, r.run_id LIMIT ?`,
+        AND (r.state IS NULL OR r.state <> 'scheduled') ORDER BY r.started_at IS NULL, r.started_at DESC, COALESCE(r.place, 0) DESC, r.run_id LIMIT ?`,
     ...names,
     limit,
   )
@@ -314,6 +316,7 @@ function rowToSummary(row: Row): RunSummary {
       sessionId: textIn(row, 'session_id'),
     },
     startedAt: numberIn(row, 'began'),
+    ...(row.due_at === null ? {} : { dueAt: numberIn(row, 'due_at') }),
     ...(row.after_seq === null ? {} : { afterSeq: numberIn(row, 'after_seq') }),
     lastSeq: numberIn(row, 'last_seq'),
     ...stateOf(row),
@@ -333,7 +336,7 @@ function stateOf(row: Row): Pick<RunSummary, 'finished' | 'finishReason' | 'stat
 const EVENTS = 'FROM lango_run_events e WHERE e.run_id = r.run_id'
 
 /** Runs of older releases have no start time; the time of their first event is used. */
-const SUMMARY = `SELECT r.run_id, r.app_name, r.user_id, r.session_id, r.after_seq, r.state, ${QUEUE_PLACE} AS place,
+const SUMMARY = `SELECT r.run_id, r.app_name, r.user_id, r.session_id, r.after_seq, r.state, r.due_at, ${QUEUE_PLACE} AS place,
     COALESCE(r.started_at, (SELECT min(e.stored_at) ${EVENTS}), 0) AS began,
     COALESCE((SELECT max(e.seq) ${EVENTS}), 0) AS last_seq,
     (SELECT e.event ${EVENTS} ORDER BY e.seq DESC LIMIT 1) AS last_event

@@ -86,7 +86,7 @@ export function openStatement(
   query.with(
     'known AS MATERIALIZED',
     `SELECT run_id FROM lango_runs WHERE run_id = ? UNION ALL (SELECT run_id FROM lango_runs
-      WHERE ${SESSION_KEY} AND state <> 'finished' LIMIT 1)`,
+      WHERE ${SESSION_KEY} AND state <> 'finished' AND state <> 'scheduled' LIMIT 1)`,
     runId,
     ...names,
   )

@@ -1,6 +1,6 @@
 import { AgentError } from '../errors.js'
 import type { Message, Session, SessionKey, State, StoredMessage } from '../session/message.js'
-import type { OpenedRun, QueuedPlace, RunBegin, RunOpening } from '../session/run-store.js'
+import type { AcceptedRun, OpenedRun, RunBegin, RunOpening } from '../session/run-store.js'
 import type {
   AppendOptions,
   BackupOptions,
@@ -78,6 +78,7 @@ class SqlStore implements DriverStore {
     this.runs = new SqlRuns(database, this.#tickets, {
       saveStep: async step => (await this.#runWriter()).save(step),
       resumeRun: async resume => (await this.#runWriter()).resume(resume),
+      releaseDue: async query => (await this.#runWriter()).release(query),
     })
     this.calibration = new SqlCalibration(database)
     this.memory = new SqlMemory(database)
@@ -215,7 +216,7 @@ class SqlStore implements DriverStore {
     return this.#leases.openRun(opening.key, options, writer.opening(opening))
   }
 
-  async queueRun(opening: RunOpening): Promise<QueuedPlace | { known: true }> {
+  async queueRun(opening: RunOpening): Promise<AcceptedRun> {
     return (await this.#runWriter()).queue(opening)
   }
 

@@ -21,6 +21,7 @@ import {
   type TranscriptItem,
   type UnknownOutcome,
   withOutcome,
+  withoutWaits,
 } from './item.js'
 
 export interface RunTranscript {
@@ -79,14 +80,14 @@ export function applyRunEvent(run: RunTranscript, event: RunEvent, now?: number)
 
 function withEvent(run: RunTranscript, event: RunEvent, now: number | undefined): RunTranscript {
   switch (event.type) {
-    case 'run-queued': {
-      const mark: Mark = { type: 'queued', place: event.place }
-      return push(run, { kind: 'mark', key: `live:${run.runId}:queued`, mark, runId: run.runId })
-    }
+    case 'run-queued':
+      return withWait(run, { type: 'queued', place: event.place })
+    case 'run-scheduled':
+      return withWait(run, { type: 'scheduled', dueAt: event.dueAt })
     case 'tool-unknown':
       return withUnknown(run, event)
     case 'run-start':
-      return { ...run, items: unqueued(run.items), agent: event.agent, model: event.model }
+      return { ...run, items: withoutWaits(run.items), agent: event.agent, model: event.model }
     case 'run-resumed':
       return withMark(run, { type: 'resumed', attempt: event.attempt })
     case 'step-restart':
@@ -133,8 +134,8 @@ function withEvent(run: RunTranscript, event: RunEvent, now: number | undefined)
   }
 }
 
-function unqueued(items: readonly TranscriptItem[]): readonly TranscriptItem[] {
-  return items.filter(item => item.kind !== 'mark' || item.mark.type !== 'queued')
+function withWait(run: RunTranscript, mark: Mark): RunTranscript {
+  return push(run, { kind: 'mark', key: `live:${run.runId}:queued`, mark, runId: run.runId })
 }
 
 function push(run: RunTranscript, item: TranscriptItem): RunTranscript {
@@ -354,7 +355,7 @@ function withUnfinished(run: RunTranscript): RunTranscript {
 function finished(before: RunTranscript, { finishReason }: EventOf<'run-finish'>): RunTranscript {
   const isAborted = finishReason === 'aborted'
   const run = withoutUnasked(isAborted ? withUnfinished(before) : before)
-  const items = closed(unqueued(run.items), undefined).map((item): TranscriptItem => {
+  const items = closed(withoutWaits(run.items), undefined).map((item): TranscriptItem => {
     if (item.kind !== 'tool' || (item.status !== 'running' && item.status !== 'waiting')) return item
     const { startedAt: _started, reason: _reason, ...tool } = item
     return { ...tool, status: 'unanswered' }

@@ -143,6 +143,8 @@ export type Mark =
   | { readonly type: 'history-cut'; readonly cuts: readonly HistoryCut[] }
   /** Only until the run begins; 1 is the next place. */
   | { readonly type: 'queued'; readonly place: number }
+  /** Only until the run begins: not before this time, in milliseconds since 1970. */
+  | { readonly type: 'scheduled'; readonly dueAt: number }
   /** A process has continued the run of another one. */
   | { readonly type: 'resumed'; readonly attempt: number }
   /** Another model answers, because the one before it failed, or because the first has recovered. */
@@ -318,4 +320,14 @@ export function answerUsage(used: readonly RunUsage[], model: string | undefined
   const { totalTokens, cost } = sumUsage(used)
   const known = cost === undefined || used.length === 0 ? {} : { cost }
   return { totalTokens, ...known, ...(model === undefined ? {} : { model }) }
+}
+
+/** Whether a mark says that the run has not begun. */
+export function isWait(mark: Mark): boolean {
+  return mark.type === 'queued' || mark.type === 'scheduled'
+}
+
+/** The items of a run that has begun. */
+export function withoutWaits(items: readonly TranscriptItem[]): readonly TranscriptItem[] {
+  return items.filter(item => item.kind !== 'mark' || !isWait(item.mark))
 }

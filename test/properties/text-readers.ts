@@ -1,4 +1,5 @@
 /** What reads text of users, models, tools and servers, and texts that are hard to read. */
+import { readDueTime } from '../../src/base/due-time.js'
 import * as json from '../../src/base/json.js'
 import { withoutBom } from '../../src/base/json.js'
 import { isAdkTool, isAgentName, isRequestTool } from '../../src/base/names.js'
@@ -51,6 +52,7 @@ export const READERS: Readonly<Record<string, Reader>> = {
   redactText,
   redact: text => redact({ text, list: [text] }),
   isSecretName,
+  readDueTime,
   isAdkTool,
   isAgentName,
   isRequestTool,

@@ -351,13 +351,15 @@ export class ThreadController {
 
   /** Follows the run that works, or the next one that waits. `false` when there is none. */
   async #followNext(sessionId: string, detail: SessionDetail, signal: AbortSignal): Promise<boolean> {
-    const { activeRun, lastRun } = detail
+    const { activeRun, lastRun, nextRun } = detail
     if (activeRun) this.#followFound(sessionId, activeRun, signal)
-    if (!activeRun && lastRun?.status !== 'queued' && this.state.get().queued.length === 0) return false
+    const mayWait = lastRun?.status === 'queued' || nextRun !== undefined
+    if (!activeRun && !mayWait && this.state.get().queued.length === 0) return false
     const [next] = await this.#readQueue(sessionId, signal)
     if (signal.aborted || this.state.get().live) return true
-    if (next) this.#followFound(sessionId, next, signal)
-    return next !== undefined
+    const isDue = next !== undefined && next.status !== 'scheduled'
+    if (isDue) this.#followFound(sessionId, next, signal)
+    return isDue
   }
 
   async #readQueue(sessionId: string, signal: AbortSignal): Promise<readonly RunItem[]> {

@@ -15,7 +15,7 @@ import {
   waitText,
 } from '../../transcript/item.js'
 import { stepTitle } from '../../transcript/repair-words.js'
-import { count } from '../wording.js'
+import { count, localTime } from '../wording.js'
 import { formatCount } from './format.js'
 
 /** One thing on the screen. Its texts are those of models, tools and people; they are made plain when shown. */
@@ -103,6 +103,8 @@ function markText(mark: Mark): string | undefined {
     case 'queued':
       // The activity line says it, for as long as it holds.
       return undefined
+    case 'scheduled':
+      return `not before ${localTime(mark.dueAt)}`
     case 'resumed':
       return resumedText(mark)
     case 'stopped':

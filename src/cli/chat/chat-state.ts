@@ -173,6 +173,8 @@ function reduceEvent(before: ChatState, event: RunEvent, at: number): ChatState 
       return { ...state, phase: 'thinking', since: at }
     case 'run-queued':
       return { ...state, phase: 'queued', place: event.place, since: at }
+    case 'run-scheduled':
+      return { ...state, phase: 'waiting', since: at }
     case 'tool-unknown':
     case 'sources':
     case 'code':

@@ -30,17 +30,22 @@ function mountStarting(api: ApiApp, context: ServerContext): void {
     {
       method: 'get',
       path,
-      summary: 'The runs of a session, newest first',
+      summary: 'The runs of a session: those that are not due yet, then the others, newest first',
       params,
       query: schemas.RunQuery,
       answer: {
         status: 200,
         schema: schemas.RunList,
-        description: 'At most 50 runs, or `limit`',
+        description: 'At most 50 of both, or `limit`',
       },
     },
     async (c, { params: { sessionId }, query: { limit } }) => {
-      const list: RunList = { runs: await context.hub.list(context.keyOf(c, sessionId), limit) }
+      const key = context.keyOf(c, sessionId)
+      const [later, runs] = await Promise.all([
+        context.hub.scheduled(key, limit),
+        context.hub.list(key, limit),
+      ])
+      const list: RunList = { runs: [...later, ...runs] }
       return c.json(list)
     },
   )
@@ -53,7 +58,11 @@ function mountStarting(api: ApiApp, context: ServerContext): void {
       params,
       body: schemas.RunRequest,
       headers: schemas.RunHeaders,
-      answer: { status: 202, schema: schemas.StartedRun, description: 'It has begun or is queued' },
+      answer: {
+        status: 202,
+        schema: schemas.StartedRun,
+        description: 'It has begun, is queued, or is stored for later',
+      },
     },
     async (c, { params: { sessionId }, body }) => {
       const input = { ...toInput(body, context.limits), sessionId, userId: context.userOf(c) }
@@ -71,16 +80,17 @@ function mountStarting(api: ApiApp, context: ServerContext): void {
 }
 
 function toInput(request: z.infer<typeof schemas.RunRequest>, limits: ServerLimits): RunInput {
-  const { text, files, model, stateDelta, whenBusy = 'reject', runId, ...options } = request
+  const { text, files, model, stateDelta, at, runId, ...options } = request
+  const { whenBusy = at === undefined ? 'reject' : 'queue' } = request
   const parts = files?.map(({ mimeType, data, name }) => ({
     inlineData: { mimeType, data, ...defined({ displayName: name }) },
   }))
   return {
     text,
     model,
-    whenBusy,
     ...defined(options),
-    ...defined({ parts, runId, stateDelta: stateDelta && clientState(stateDelta, limits) }),
+    whenBusy,
+    ...defined({ at, parts, runId, stateDelta: stateDelta && clientState(stateDelta, limits) }),
   }
 }
 

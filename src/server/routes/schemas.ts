@@ -1,6 +1,7 @@
 /** The schemas of the native API, for validation and for the OpenAPI document. */
 
 import { z } from '@hono/zod-openapi'
+import { DUE_TIME_RULE, readDueTime } from '../../base/due-time.js'
 import { MIME_TYPE } from '../../base/mcp-result.js'
 import { THINKING_LEVELS } from '../../base/names.js'
 import { JsonObject } from '../client-json.js'
@@ -77,6 +78,11 @@ export const RunRequest = z
     budget: RunBudget.optional(),
     stateDelta: JsonObject.optional().openapi({ type: 'object', additionalProperties: {} }),
     whenBusy: z.enum(['queue', 'reject']).optional(),
+    at: z
+      .union([z.string(), z.number()])
+      .refine(value => readDueTime(value) !== undefined, { error: `must be ${DUE_TIME_RULE}` })
+      .optional()
+      .openapi({ anyOf: [{ type: 'string', format: 'date-time' }, { type: 'integer' }] }),
     runId: z.uuid().optional(),
   })
   .openapi({ example: { text: 'What can you do?', whenBusy: 'queue' } })
@@ -274,7 +280,8 @@ export const RunItem = z
     startedAt: count,
     afterSeq: count.optional(),
     lastSeq: count,
-    status: z.enum(['queued', 'running', 'waiting', 'finished']),
+    status: z.enum(['scheduled', 'queued', 'running', 'waiting', 'finished']),
+    dueAt: count.optional(),
     place: count.optional(),
     waitsFor: z.array(RunQuestion).optional(),
     finishReason: z.string().optional(),
@@ -288,6 +295,7 @@ export const SessionDetail = SessionItem.extend({
   usage,
   activeRun: RunItem.optional(),
   lastRun: RunItem.optional(),
+  nextRun: RunItem.optional(),
 }).openapi('SessionDetail')
 
 const ChatMessage = z

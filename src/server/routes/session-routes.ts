@@ -270,10 +270,15 @@ async function emptyCopy(store: SessionStore, key: SessionKey, copy: SessionKey)
 
 async function detailOf(context: ServerContext, key: SessionKey): Promise<SessionDetail> {
   const { runtime, hub } = context
-  const [item, usage, runs] = await Promise.all([itemOf(context, key), runtime.usage(key), hub.list(key, 20)])
+  const [item, usage, runs, later] = await Promise.all([
+    itemOf(context, key),
+    runtime.usage(key),
+    hub.list(key, 20),
+    hub.scheduled(key, 1),
+  ])
   const active = activeOf(runs)
   const activeRun = active && (await hub.withQuestions(active))
-  return { ...item, usage, ...defined({ activeRun, lastRun: runs[0] }) }
+  return { ...item, usage, ...defined({ activeRun, lastRun: runs[0], nextRun: later[0] }) }
 }
 
 /** The run that has the session, or else the next one in its queue. */

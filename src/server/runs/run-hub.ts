@@ -129,7 +129,15 @@ export class RunHub {
     return run && { item: toRunItem(run), key: run.key }
   }
 
-  /** Newest first. */
+  /** The runs of a session that are not due yet, the next one first. */
+  async scheduled(key: SessionKey, limit = 50): Promise<RunItem[]> {
+    const { runs } = this.#parts.runtime.store
+    if (!runs.releaseDue) return []
+    const { appName } = key
+    return ((await runs.listUnfinished?.({ appName, key, scheduled: 'only', limit })) ?? []).map(toRunItem)
+  }
+
+  /** Those that are due, newest first. */
   async list(key: SessionKey, limit = 50): Promise<RunItem[]> {
     return (await this.#parts.runtime.listRuns(key, { limit })).map(toRunItem)
   }
@@ -276,12 +284,12 @@ function asInvalidModel({ model }: RunInput, error: unknown): unknown {
 
 /** A stored run as clients see it. */
 function toRunItem(run: RunSummary): RunItem {
-  const { runId, key, startedAt, afterSeq, lastSeq, finished, finishReason, state, place } = run
+  const { runId, key, startedAt, dueAt, afterSeq, lastSeq, finished, finishReason, state, place } = run
   return {
     runId,
     sessionId: key.sessionId,
     startedAt,
-    ...defined({ afterSeq }),
+    ...defined({ dueAt, afterSeq }),
     lastSeq,
     status: finished ? 'finished' : (state ?? 'running'),
     ...defined({ finishReason, place }),

@@ -65,6 +65,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
       { version: 10 },
       { version: 11 },
       { version: 12 },
+      { version: 13 },
     ])
     await database.close()
     await started.stop()
@@ -92,7 +93,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
     await started.stop()
   })
 
-  test.each([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])(
+  test.each([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])(
     'a database of schema %i opens, and a run can be stored in it',
     async version => {
       const started = await driver.start()
@@ -124,6 +125,9 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
       expect((await store.loadSession(key))?.messages).toMatchObject([message])
       const ask = { id: 'i', key, runId: 'r1', limits: { run: 9 }, wants: 10, enough: 5, least: 1 }
       expect(await store.spending?.reserve(ask)).toEqual({ granted: 9 })
+      const later = { key, runId: 'r2', message: { ...message, id: 'e2' }, events: [], dueAt: 1 }
+      expect(await store.queueRun?.(later)).toEqual({ dueAt: 1 })
+      expect(await store.runs.releaseDue?.({ appName: 'app' })).toEqual({ released: [{ runId: 'r2', key }] })
       expect((await store.erase?.({ appName: 'app', userId: 'ann' }))?.sessions).toBe(1)
       await store.close()
       await started.stop()
@@ -299,6 +303,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
       { version: 10 },
       { version: 11 },
       { version: 12 },
+      { version: 13 },
     ])
     await database.close()
     await started.stop()

@@ -1,5 +1,6 @@
 import { useState } from 'react'
 import {
+  isWait,
   type Mark,
   type MarkItem,
   missingText,
@@ -25,7 +26,7 @@ export function MarkLine({ entry }: { entry: MarkItem }) {
     </>
   )
   // Nothing was sent for a run that has not begun.
-  const runId = mark.type === 'queued' ? undefined : entry.runId
+  const runId = isWait(mark) ? undefined : entry.runId
   return (
     <>
       <div className="mark-line" data-mark={entry.mark.type}>
@@ -98,7 +99,10 @@ function nextBudget(budget: Budget): number {
 export function QueuedLine({ entry }: { entry: QueuedEntry }) {
   const { thread } = useChat()
   const [isSent, setSent] = useState(false)
-  const { icon, text } = describe({ type: 'queued', place: entry.place })
+  const { place, dueAt } = entry
+  const { icon, text } = describe(
+    dueAt === undefined ? { type: 'queued', place } : { type: 'scheduled', dueAt },
+  )
   const stop = async () => {
     setSent(true)
     await thread.stopQueued(entry.runId)
@@ -112,7 +116,7 @@ export function QueuedLine({ entry }: { entry: QueuedEntry }) {
       </span>
       <button
         type="button"
-        aria-label={`Stop the run at place ${entry.place}`}
+        aria-label={dueAt === undefined ? `Stop the run at place ${place}` : `Stop the run: ${text}`}
         disabled={isSent}
         onClick={() => void stop()}
       >
@@ -147,6 +151,8 @@ function describe(mark: Mark): { icon: IconName; text: string } {
       return { icon: 'cut', text: cutText(mark.cuts) }
     case 'queued':
       return { icon: 'clock', text: `Waits: place ${mark.place} in the queue of this chat` }
+    case 'scheduled':
+      return { icon: 'clock', text: `Scheduled for ${new Date(mark.dueAt).toLocaleString()}` }
     case 'resumed':
       return { icon: 'clock', text: resumedText(mark) }
     case 'stopped':

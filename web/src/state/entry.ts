@@ -9,10 +9,12 @@ export interface WorkingEntry {
   readonly label: string
 }
 
-/** A run that waits until others have ended. Its message is stored when it begins. */
+/** A run that waits until others have ended, or until it is due. Its message is stored when it begins. */
 export interface QueuedEntry {
   readonly kind: 'queued'
   readonly key: string
   readonly runId: string
   readonly place: number
+  /** Not before this time, in milliseconds since 1970. */
+  readonly dueAt?: number
 }

@@ -5,7 +5,7 @@ import {
   newRunTranscript,
   type RunTranscript,
 } from '../../../src/transcript/from-events.js'
-import type { ToolItem } from '../../../src/transcript/item.js'
+import { isWait, type ToolItem } from '../../../src/transcript/item.js'
 import type { MediaPart, RunEvent } from './api.js'
 import type { Entry } from './entry.js'
 
@@ -40,7 +40,7 @@ export function liveEntries(run: LiveRun): readonly Entry[] {
   const key = `live:${run.runId}`
   const user: Entry[] = run.user ? [{ kind: 'user', key: `${key}:user`, ...run.user }] : []
   const last = run.items.at(-1)
-  const isQueued = last?.kind === 'mark' && last.mark.type === 'queued' && run.phase !== 'stopping'
+  const isQueued = last?.kind === 'mark' && isWait(last.mark) && run.phase !== 'stopping'
   const isSilent = !isQueued && last?.kind !== 'text' && last?.kind !== 'reasoning' && last?.kind !== 'tool'
   const isWorking = run.phase !== 'finished' && (isSilent || (last?.kind === 'tool' && !isOpen(last)))
   const label =

@@ -114,14 +114,22 @@ export function threadEntries(state: ThreadState): readonly Entry[] {
 
 /** The runs that wait. One that is followed already is shown as the live run. */
 export function queuedEntries(queued: readonly RunItem[], liveId: string | undefined): readonly Entry[] {
-  return queued.flatMap(({ runId, place = 1 }) =>
-    runId === liveId ? [] : [{ kind: 'queued' as const, key: `queued:${runId}`, runId, place }],
+  return queued.flatMap(({ runId, status, place = 1, dueAt }) =>
+    runId === liveId
+      ? []
+      : [
+          {
+            ...{ kind: 'queued' as const, key: `queued:${runId}`, runId, place },
+            ...(status === 'scheduled' && dueAt !== undefined ? { dueAt } : {}),
+          },
+        ],
   )
 }
 
 function queuedRuns(runs: readonly RunItem[]): readonly RunItem[] {
   const queued = runs.filter(({ status }) => status === 'queued')
-  return queued.sort((one, other) => (one.place ?? 0) - (other.place ?? 0))
+  const later = runs.filter(({ status }) => status === 'scheduled')
+  return [...queued.sort((one, other) => (one.place ?? 0) - (other.place ?? 0)), ...later]
 }
 
 /** Equal calls that share a key have one effect, so one answer is for all of them. */

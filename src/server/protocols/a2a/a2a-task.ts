@@ -86,6 +86,7 @@ export class RunTask {
       case 'repair':
       case 'sources':
       case 'run-queued':
+      case 'run-scheduled':
       case 'run-resumed':
       case 'model-switch':
       case 'model-wait':

@@ -314,6 +314,7 @@ type Delta = Extract<RunEvent, { type: 'text-delta' | 'reasoning-delta' }>
 /** Run events that are emitted after a message was stored. */
 const FOLLOWS_A_MESSAGE: Readonly<Record<RunEvent['type'], boolean>> = {
   'run-queued': false,
+  'run-scheduled': false,
   'run-start': false,
   'run-resumed': true,
   'step-restart': false,

@@ -114,6 +114,7 @@ export class AguiWriter {
       case 'repair':
       case 'sources':
       case 'run-queued':
+      case 'run-scheduled':
       case 'run-resumed':
       case 'model-switch':
       case 'model-wait':

@@ -314,6 +314,7 @@ const NOT_ALLOWED = 'The user did not allow this call.'
 
 type Notice = Of<
   | 'run-queued'
+  | 'run-scheduled'
   | 'run-resumed'
   | 'model-switch'
   | 'model-wait'

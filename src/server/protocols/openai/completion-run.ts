@@ -208,6 +208,7 @@ export class CompletionRun {
       case 'step-restart':
         return this.#restart()
       case 'run-queued':
+      case 'run-scheduled':
       case 'run-start':
       case 'run-resumed':
       case 'tool-unknown':
