@@ -79,7 +79,7 @@ const OWNED_PACKAGES = [
   ['@anthropic-ai/(bedrock|vertex)-sdk', ['^src/provider/anthropic/']],
   ['@aws-sdk/[^/]*', ['^src/provider/converse/']],
   ['@photostructure/sqlite', ['^src/store/sqlite(-database)?[.]ts$']],
-  ['pg', ['^src/store/postgres[.]ts$']],
+  ['pg', ['^src/store/postgres(-connection)?[.]ts$']],
   [
     '@modelcontextprotocol/sdk',
     ['^src/tools/mcp[^/]*[.]ts$', '^src/server/protocols/mcp-[a-z]+[.]ts$', '^src/cli/mcp[.]ts$'],

@@ -14,7 +14,8 @@ check fails; the evidence is then in the folder that is printed. Everything runs
 
   --minutes N      how long each store is disturbed (default 2; with --kills, 60)
   --kills N        end after N kills of each store (kill -9; freezes, SIGTERM and restarts come in addition)
-  --store S        sqlite, postgres, both (default), or the URL of an empty database
+  --store S        sqlite, postgres, both (default), pgbouncer-session, pgbouncer-transaction (PostgreSQL behind an
+                   installed PgBouncer), or the URL of an empty database
   --events LIST    only these: kill, freeze (SIGSTOP for longer than a lease), term, disconnect, restart (PostgreSQL)
   --processes N    servers at a time (default 3)
   --sessions N     sessions in use at a time (default 8)

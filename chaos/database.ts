@@ -2,6 +2,7 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import pg from 'pg'
+import { startPgBouncer } from '../test/support/pgbouncer.js'
 import { startPostgres } from '../test/support/postgres-server.js'
 
 export interface ChaosDatabase {
@@ -14,7 +15,7 @@ export interface ChaosDatabase {
   close(): Promise<void>
 }
 
-/** `sqlite`, `postgres`, or the URL of a store. */
+/** `sqlite`, `postgres`, `pgbouncer-session`, `pgbouncer-transaction`, or the URL of a store. */
 export async function openDatabase(store: string, folder: string): Promise<ChaosDatabase> {
   if (store === 'sqlite') {
     await mkdir(folder, { recursive: true })
@@ -25,9 +26,28 @@ export async function openDatabase(store: string, folder: string): Promise<Chaos
     const { url, restart, stop } = await startPostgres({ durable: true })
     return { name: 'PostgreSQL', url, restart, disconnect: () => disconnect(url), close: stop }
   }
+  const pooled = /^pgbouncer-(session|transaction)$/.exec(store)
+  if (pooled) return openPooled(pooled[1] === 'session' ? 'session' : 'transaction')
   if (!store.startsWith('postgres'))
     return { name: store.split(':')[0] ?? store, url: store, close: async () => {} }
   return { name: 'PostgreSQL', url: store, disconnect: () => disconnect(store), close: async () => {} }
+}
+
+/** PostgreSQL behind PgBouncer. Disturbances happen to the server, behind the pooler's back. */
+async function openPooled(poolMode: 'session' | 'transaction'): Promise<ChaosDatabase> {
+  const { url, restart, stop } = await startPostgres({ durable: true })
+  // In session mode every connection of every server needs one.
+  const pooler = await startPgBouncer(url, { poolMode, poolSize: poolMode === 'session' ? 80 : 10 })
+  return {
+    name: `PgBouncer in ${poolMode} mode`,
+    url: pooler.url,
+    restart,
+    disconnect: () => disconnect(url),
+    close: async () => {
+      await pooler.stop()
+      await stop()
+    },
+  }
 }
 
 async function disconnect(url: string): Promise<void> {

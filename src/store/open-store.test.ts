@@ -15,7 +15,7 @@ describe('parseStoreUrl', () => {
       'postgres://ann:pw@host:5433/db?pool=3&sslmode=require&query_timeout=500',
       {
         driver: 'postgres',
-        connectionString: 'postgres://ann:pw@host:5433/db?sslmode=require',
+        connectionString: 'postgres://ann:pw@host:5433/db?sslmode=verify-full',
         poolSize: 3,
         queryTimeoutMs: 500,
         shownUrl: 'postgres://host:5433/db',
@@ -31,7 +31,29 @@ describe('parseStoreUrl', () => {
         shownUrl: 'postgres://host/db',
       },
     ],
+    [
+      'postgres://host/db?pooler=transaction&prepare=off&schema=my%20agents&sslmode=no-verify',
+      {
+        driver: 'postgres',
+        connectionString: 'postgres://host/db?sslmode=no-verify',
+        poolSize: 10,
+        queryTimeoutMs: 60_000,
+        shownUrl: 'postgres://host/db',
+        pooler: 'transaction',
+        prepare: false,
+        schema: 'my agents',
+      },
+    ],
   ])('%s', (url, location) => {
     expect(parseStoreUrl(url)).toEqual(location)
+  })
+
+  test.each([
+    ['pooler=maybe', 'pooler is "maybe"'],
+    ['prepare=yes', 'prepare is on or off'],
+    ['schema=', 'schema is the name of a schema'],
+    ['sslmode=sometimes', 'sslmode is disable, require, verify-full or no-verify'],
+  ])('refuses the option %s', (option, message) => {
+    expect(() => parseStoreUrl(`postgres://host/db?${option}`)).toThrow(message)
   })
 })

@@ -133,6 +133,9 @@ export type StoreLocation =
       poolSize: number
       queryTimeoutMs: number
       shownUrl: string
+      pooler?: 'none' | 'session' | 'transaction'
+      prepare?: boolean
+      schema?: string
     }
 
 /** Reads `memory:`, `sqlite:path`, `sqlite://path`, `postgres://…` and `postgresql://…`. */
@@ -192,11 +195,48 @@ function parsePostgres(url: string): StoreLocation {
   if (!Number.isInteger(queryTimeoutMs) || queryTimeoutMs < 0 || queryTimeoutMs > MOST_TIMEOUT_MS) {
     throw badUrl(`query_timeout is "${timeout}"`, 'query_timeout is in milliseconds; 0 disables it')
   }
-  // All other options are passed to the driver: sslmode, application_name and so on.
-  parsed.searchParams.delete('pool')
-  parsed.searchParams.delete('query_timeout')
+  const choices = poolerChoices(parsed.searchParams)
+  checkTls(parsed.searchParams)
+  // All other options are passed to the driver: application_name and so on.
+  for (const name of OWN_OPTIONS) parsed.searchParams.delete(name)
   const shownUrl = `postgres://${parsed.host}${parsed.pathname}`
-  return { driver: 'postgres', connectionString: parsed.href, poolSize, queryTimeoutMs, shownUrl }
+  return { driver: 'postgres', connectionString: parsed.href, poolSize, queryTimeoutMs, shownUrl, ...choices }
+}
+
+const OWN_OPTIONS = ['pool', 'query_timeout', 'pooler', 'prepare', 'schema']
+
+function poolerChoices(
+  options: URLSearchParams,
+): Pick<StoreLocation & { driver: 'postgres' }, 'pooler' | 'prepare' | 'schema'> {
+  const pooler = options.get('pooler')
+  if (pooler !== null && pooler !== 'none' && pooler !== 'session' && pooler !== 'transaction')
+    throw badUrl(
+      `pooler is "${pooler}"`,
+      'pooler is none, session or transaction; it is found out by default',
+    )
+  const prepare = options.get('prepare')
+  if (prepare !== null && prepare !== 'on' && prepare !== 'off')
+    throw badUrl(`prepare is "${prepare}"`, 'prepare is on or off')
+  const schema = options.get('schema')
+  if (schema !== null && (schema === '' || schema.includes('\0') || Buffer.byteLength(schema) > 63))
+    throw badUrl(`schema is "${schema}"`, 'schema is the name of a schema, of 1 to 63 bytes')
+  return {
+    ...(pooler === null ? {} : { pooler }),
+    ...(prepare === null ? {} : { prepare: prepare === 'on' }),
+    ...(schema === null ? {} : { schema }),
+  }
+}
+
+/**
+ * The certificate is verified in every mode but two. The driver announces weaker meanings of some modes for a later
+ * version: here they keep theirs.
+ */
+function checkTls(options: URLSearchParams): void {
+  const mode = options.get('sslmode')
+  if (mode === null || mode === 'disable' || mode === 'no-verify') return
+  if (!['prefer', 'require', 'verify-ca', 'verify-full'].includes(mode))
+    throw badUrl(`sslmode is "${mode}"`, 'sslmode is disable, require, verify-full or no-verify')
+  if (options.get('uselibpqcompat') !== 'true') options.set('sslmode', 'verify-full')
 }
 
 /** A day: timers are limited to about 24 days. */

@@ -3,15 +3,70 @@ import { AgentError, messageOf } from '../errors.js'
 
 /** Whether a connection was lost, so that another may do. */
 export function isBroken(error: unknown): boolean {
-  return BROKEN.has(codeOf(error) ?? '') || /^Connection terminated|not queryable/.test(messageOf(error))
+  if (isWaitedFor(error)) return false
+  return (
+    BROKEN.has(codeOf(error) ?? '') ||
+    /^Connection terminated|not queryable/.test(messageOf(error)) ||
+    (codeOf(error) === '08P01' && LOST_BY_POOLER.test(messageOf(error)))
+  )
 }
 
 /** A connection that was waited for in vain is not waited for again at once. */
-export function neverCame(error: unknown): boolean {
+function isWaitedFor(error: unknown): boolean {
   return messageOf(error).includes('due to connection timeout')
 }
 
-const BROKEN: ReadonlySet<string> = new Set(['57P01', '57P02', '08003', '08006', 'ECONNRESET', 'EPIPE'])
+/** Whether there is no server right now, or one that does not accept work yet. */
+export function isUnreachable(error: unknown): boolean {
+  if (isWaitedFor(error)) return false
+  if (error instanceof AggregateError) return error.errors.some(isUnreachable)
+  return UNREACHABLE.has(codeOf(error) ?? '') || isReadOnly(error)
+}
+
+/** Whether a connection is of no use after this error. */
+export function endsConnection(error: unknown): boolean {
+  return (
+    isReadTimeout(error) ||
+    isBroken(error) ||
+    isUnreachable(error) ||
+    codeOf(error)?.startsWith('08') === true
+  )
+}
+
+/** Whether the connection does not have the prepared statement that the client prepared: a pooler exchanged it. */
+export function isLostStatement(error: unknown): boolean {
+  return ['26000', '42P05'].includes(codeOf(error) ?? '')
+}
+
+/** Also connections that waited too long within a transaction, or between two. */
+const BROKEN: ReadonlySet<string> = new Set([
+  '57P01',
+  '57P02',
+  '57P05',
+  '25P03',
+  '08003',
+  '08006',
+  'ECONNRESET',
+  'EPIPE',
+])
+
+/** PgBouncer's messages when its own connection broke. */
+const LOST_BY_POOLER =
+  /server conn crashed|server closed|cannot connect|server_login_retry|shutting down|terminated/
+
+/** A server that starts or stops, or is not there. */
+const UNREACHABLE: ReadonlySet<string> = new Set([
+  '57P03',
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+])
+
+/** The primary has become a replica, or a connection has led to one. */
+function isReadOnly(error: unknown): boolean {
+  return codeOf(error) === '25006' || (error instanceof AgentError && error.details.readOnly === true)
+}
 
 export function isReadTimeout(error: unknown): boolean {
   return codeOf(error) === undefined && messageOf(error) === 'Query read timeout'
@@ -27,6 +82,16 @@ export function wrongEncoding(shownUrl: string, encoding: unknown): AgentError {
     'store-unavailable',
     `${shownUrl} stores text as ${String(encoding)}: create a database with ENCODING 'UTF8'`,
   )
+}
+
+export function readOnlyServer(shownUrl: string, isReplica: boolean): AgentError {
+  const why = isReplica
+    ? 'is a replica, which only reads: use the address of the primary'
+    : 'only reads (default_transaction_read_only is on): use the address of the primary, or a role that may write'
+  return new AgentError('store-unavailable', `${shownUrl} ${why}`, {
+    retryable: true,
+    details: { readOnly: true },
+  })
 }
 
 /** Maps the server's and the network's error codes to AgentErrors. Never shows the user or the password. */
@@ -50,7 +115,23 @@ export function toAgentError(
     return unavailable('refused the login: check user and password in the URL', false)
   if (code === '3D000') return unavailable('does not exist: create the database first', false)
   if (code === '42501')
-    return unavailable('does not permit this: grant the user the right to create tables', false)
+    return unavailable(`does not permit this: ${permissionAdvice(messageOf(error))}`, false)
+  if (code === '3F000')
+    return unavailable('has no schema for the tables: create it, and name it with ?schema= in the URL', false)
+  if (code === '25006') return readOnlyServer(shownUrl, false)
+  if (isLostStatement(error)) {
+    return unavailable(
+      `loses prepared statements (${messageOf(error)}): a pooler hands out other connections. Write ?prepare=off in the URL; ` +
+        'PgBouncer keeps them from 1.21 on, with max_prepared_statements',
+      false,
+    )
+  }
+  if (code === '08P01' && /startup parameter|statement pooling/.test(messageOf(error))) {
+    return unavailable(
+      `refused the connection (${messageOf(error)}): a pooler in session or transaction mode is needed, and no options in the URL that it does not know`,
+      false,
+    )
+  }
   if (code.startsWith('53'))
     return unavailable(`is out of resources (${messageOf(error)}): try again later`, true)
   if (/^XX00[12]$/.test(code)) {
@@ -72,6 +153,12 @@ export function toAgentError(
   })
 }
 
+function permissionAdvice(message: string): string {
+  return /for (table|sequence|view)/.test(message)
+    ? `${message}. Grant the user SELECT, INSERT, UPDATE and DELETE on all tables, and repeat the grants after an update`
+    : 'grant the user the right to create tables'
+}
+
 /** What to check, by the kind of failure. */
 function connectionAdvice(error: unknown): string {
   const reason = `${codeOf(error) ?? ''} ${messageOf(error)}`
@@ -79,6 +166,8 @@ function connectionAdvice(error: unknown): string {
   if (/\bSSL\b|\bTLS\b|certificate|CERT_/i.test(reason)) {
     return 'check TLS: sslmode in the URL, the certificate of the server, and NODE_EXTRA_CA_CERTS for a private authority'
   }
+  if (/timeout exceeded when trying to connect/.test(reason))
+    return 'all connections are in use: look for slow statements, or raise ?pool= in the URL and the number of connections of the pooler'
   if (/ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|connection timeout/.test(reason)) {
     return 'check the network, the firewall and the number of connections that the server allows'
   }

@@ -1,11 +1,18 @@
 /**
- * PostgreSQL through `pg`: a pool, named prepared statements, and SQL text with `?` turned into `$1`. A
- * transaction that the server aborts (deadlock, serialization failure) is retried.
+ * PostgreSQL through `pg`: named prepared statements, and SQL text with `?` turned into `$1`. A transaction that the
+ * server aborts (deadlock, serialization failure) is retried, and so is what certainly did not happen because the
+ * server could not be reached: a restart or a failover of some seconds is not noticed.
  */
-import type { Pool, PoolClient, PoolConfig } from 'pg'
-import { within } from '../base/pause.js'
-import { AgentError, messageOf } from '../errors.js'
-import { codeOf, isBroken, isReadTimeout, neverCame, toAgentError, wrongEncoding } from './postgres-errors.js'
+import type { PoolClient } from 'pg'
+import { loadDriver, PostgresConnections, type PostgresLocation } from './postgres-connection.js'
+import {
+  codeOf,
+  endsConnection,
+  isBroken,
+  isLostStatement,
+  isUnreachable,
+  toAgentError,
+} from './postgres-errors.js'
 import {
   type Dialect,
   type ForeignDatabase,
@@ -17,27 +24,14 @@ import {
 } from './sql-database.js'
 import { storeClosed } from './store-errors.js'
 
-export interface PostgresLocation {
-  connectionString: string
-  poolSize: number
-  /** How long one statement may take, waiting for locks included; 0 for any time. */
-  queryTimeoutMs: number
-  /** The URL as errors may show it: without user and password. */
-  shownUrl: string
-}
-
 /** Connects once, so that a wrong address or password fails at opening and not during a run. */
-export async function openPostgres(location: PostgresLocation): Promise<SqlDatabase> {
-  const driver = await loadDriver()
-  const pool = new driver.Pool(poolConfig(location, driver))
-  // A connection that breaks between two statements is replaced by the pool, and the statement that misses it
-  // fails with the reason; without listeners the break itself would end the process.
-  pool.on('error', () => {})
-  pool.on('connect', client => client.on('error', () => {}))
-  const database = new PostgresDatabase(pool, location)
+export async function openPostgres(
+  location: PostgresLocation,
+  { mayOnlyRead = false } = {},
+): Promise<SqlDatabase> {
+  const database = new PostgresDatabase(await connectionsTo(location, mayOnlyRead), location)
   try {
-    const [row] = await database.run(sql('SHOW server_encoding'))
-    if (row?.server_encoding !== 'UTF8') throw wrongEncoding(location.shownUrl, row?.server_encoding)
+    await database.connect()
   } catch (error) {
     await database.close()
     throw error
@@ -45,9 +39,19 @@ export async function openPostgres(location: PostgresLocation): Promise<SqlDatab
   return database
 }
 
+/** A certificate that cannot be read fails here. */
+async function connectionsTo(location: PostgresLocation, mayOnlyRead: boolean): Promise<PostgresConnections> {
+  const driver = await loadDriver()
+  try {
+    return new PostgresConnections(driver, location, mayOnlyRead)
+  } catch (error) {
+    throw toAgentError(error, location)
+  }
+}
+
 /** Another program's database, for reading only. */
 export async function openForeignPostgres(location: PostgresLocation): Promise<ForeignDatabase> {
-  const database = await openPostgres(location)
+  const database = await openPostgres(location, { mayOnlyRead: true })
   const rows: ForeignDatabase['rows'] = (text, ...parameters) =>
     database.read(function* (): Task<readonly Row[]> {
       return yield sql(text, ...parameters)
@@ -74,17 +78,21 @@ export async function openForeignPostgres(location: PostgresLocation): Promise<F
 class PostgresDatabase implements SqlDatabase {
   readonly dialect = POSTGRES
   readonly work = { statements: 0, control: 0, commits: 0 }
-  readonly #pool: Pool
+  readonly #connections: PostgresConnections
   readonly #location: PostgresLocation
-  readonly #clients = new Set<PoolClient>()
   readonly #prepared = new Map<string, { name: string; text: string }>()
   #closed = false
 
-  constructor(pool: Pool, location: PostgresLocation) {
-    this.#pool = pool
+  constructor(connections: PostgresConnections, location: PostgresLocation) {
+    this.#connections = connections
     this.#location = location
-    pool.on('connect', client => this.#clients.add(client))
-    pool.on('remove', client => this.#clients.delete(client))
+  }
+
+  async connect(): Promise<void> {
+    await this.#retrying(
+      async () => this.#connections.release(await this.#connections.take(), undefined),
+      () => true,
+    )
   }
 
   async write<T>(task: () => Task<T>): Promise<T> {
@@ -96,18 +104,11 @@ class PostgresDatabase implements SqlDatabase {
   }
 
   async run(statement: Statement): Promise<readonly Row[]> {
-    const repeatable = statement.repeatable === true || /^\s*(SELECT|SHOW)\b/.test(statement.text)
-    return this.#retrying(
-      async () => {
-        if (!/^\s*(SELECT|SHOW)\b/.test(statement.text)) this.work.commits++
-        return (await this.#pool.query(this.#query(statement))).rows
-      },
-      () => repeatable,
-    )
+    return this.#runSingle(statement, OUTAGE_MS)
   }
 
   async check(): Promise<void> {
-    await this.run(sql('SELECT 1 FROM lango_schema LIMIT 1'))
+    await this.#runSingle(sql('SELECT 1 FROM lango_schema LIMIT 1'), 0)
   }
 
   isDuplicate(error: unknown): boolean {
@@ -117,36 +118,76 @@ class PostgresDatabase implements SqlDatabase {
   async close(): Promise<void> {
     if (this.#closed) return
     this.#closed = true
-    const ended = this.#pool.end()
-    await within(CLOSE_TIMEOUT_MS, ended)
-    // What still runs is cut off: a connection with a statement at work is dropped, and the statement fails.
-    for (const client of this.#clients) void client.end()
-    await within(CLOSE_TIMEOUT_MS, ended)
+    await this.#connections.close()
+  }
+
+  async #runSingle(statement: Statement, outageMs: number): Promise<readonly Row[]> {
+    const isRead = /^\s*(SELECT|SHOW)\b/.test(statement.text)
+    let isSent = false
+    return this.#retrying(
+      async () => {
+        isSent = false
+        return this.#connected(client => {
+          isSent = true
+          if (!isRead) this.work.commits++
+          return this.#sendSingle(client, statement)
+        })
+      },
+      () => !isSent || isRead || statement.repeatable === true,
+      outageMs,
+    )
+  }
+
+  async #sendSingle(client: PoolClient, statement: Statement): Promise<readonly Row[]> {
+    const { wrap, begin } = this.#connections.sending
+    // A vacuum has no transaction.
+    if (!wrap || /^VACUUM\b/.test(statement.text)) return (await client.query(this.#query(statement))).rows
+    this.work.control += 2
+    const [begun, answered, committed] = await Promise.allSettled([
+      client.query(`BEGIN${begin}`),
+      client.query<Row>(this.#query(statement)),
+      client.query('COMMIT'),
+    ])
+    // When the statement failed, the COMMIT has rolled it back.
+    if (answered.status === 'rejected') throw answered.reason
+    for (const outcome of [begun, committed]) if (outcome.status === 'rejected') throw outcome.reason
+    return answered.value.rows
   }
 
   async #transaction<T>(begin: string, task: () => Task<T>, onCommit = () => {}): Promise<T> {
     let committing = false
-    const attempt = async () => {
-      const client = await this.#pool.connect()
-      let failure: Error | undefined
-      try {
+    const attempt = () => {
+      committing = false
+      return this.#connected(async client => {
         this.work.control += 2
-        await client.query(begin)
+        await client.query(`${begin}${this.#connections.sending.begin}`)
         const result = await this.#steps(client, task)
         committing = true
         onCommit()
         await client.query('COMMIT')
         return result
-      } catch (error) {
-        failure = await rollback(client, error)
-        throw error
-      } finally {
-        // A connection whose state is unknown is closed instead of being used again.
-        client.release(failure)
-      }
+      }, rollback)
     }
     // A transaction that broke before its commit has changed nothing.
     return this.#retrying(attempt, () => !committing)
+  }
+
+  /** `cleanUp` returns why the connection cannot be used again, if so. */
+  async #connected<T>(
+    work: (client: PoolClient) => Promise<T>,
+    cleanUp: (client: PoolClient) => Promise<unknown> = async () => {},
+  ): Promise<T> {
+    const client = await this.#connections.take()
+    let failure: unknown
+    try {
+      return await work(client)
+    } catch (error) {
+      // A statement without an answer keeps its connection: whatever is sent after it would wait as well.
+      failure = endsConnection(error) ? error : await cleanUp(client)
+      throw error
+    } finally {
+      this.#connections.release(client, failure)
+    }
   }
 
   async #steps<T>(client: PoolClient, task: () => Task<T>): Promise<T> {
@@ -156,40 +197,56 @@ class PostgresDatabase implements SqlDatabase {
     return step.value
   }
 
-  async #retrying<T>(attempt: () => Promise<T>, mayRepeat: () => boolean): Promise<T> {
+  async #retrying<T>(
+    attempt: () => Promise<T>,
+    mayRepeat: () => boolean,
+    outageMs: number = OUTAGE_MS,
+  ): Promise<T> {
+    const startedAt = performance.now()
     for (let attempts = 1; ; attempts++) {
       if (this.#closed) throw storeClosed()
       try {
         return await attempt()
       } catch (error) {
+        // A server that was reached before may be on its way back.
+        const isOut = this.#connections.wasOpened && performance.now() - startedAt < outageMs
+        const isFirst = attempts < MOST_ATTEMPTS
         const again =
-          RUN_AGAIN.has(codeOf(error) ?? '') || (isBroken(error) && !neverCame(error) && mayRepeat())
-        if (!again || attempts === MOST_ATTEMPTS) throw toAgentError(error, this.#location)
+          (RUN_AGAIN.has(codeOf(error) ?? '') && isFirst) ||
+          (isLostStatement(error) && this.#connections.stopPreparing()) ||
+          (isBroken(error) && (isFirst || isOut) && mayRepeat()) ||
+          (isUnreachable(error) && isOut && mayRepeat())
+        if (!again) throw toAgentError(error, this.#location)
         // When a server drops its connections, the pool notices each of them with a delay.
-        await new Promise(resume => setTimeout(resume, 10 * attempts))
+        await new Promise(resume => setTimeout(resume, Math.min(10 * attempts, MOST_PAUSE_MS)))
       }
     }
   }
 
-  #query({ text, parameters }: Statement): { name: string; text: string; values: unknown[] } {
+  #query({ text, parameters }: Statement): { name?: string; text: string; values: unknown[] } {
     this.work.statements++
     let prepared = this.#prepared.get(text)
     if (prepared === undefined) {
       let number = 0
-      prepared = { name: `lango_${this.#prepared.size}`, text: text.replaceAll('?', () => `$${++number}`) }
+      prepared = { name: nameOf(text), text: text.replaceAll('?', () => `$${++number}`) }
       this.#prepared.set(text, prepared)
     }
-    return { ...prepared, values: [...parameters] }
+    const values = [...parameters]
+    return this.#connections.sending.prepare ? { ...prepared, values } : { text: prepared.text, values }
   }
+}
+
+/** Equal names mean equal statements in every process: behind a pooler, a connection may know those of others. */
+function nameOf(text: string): string {
+  return `lango_${process.getBuiltinModule('node:crypto').createHash('sha256').update(text).digest('base64url').slice(0, 22)}`
 }
 
 /** Serialization failure and deadlock: the transaction changed nothing and may be retried. */
 const RUN_AGAIN: ReadonlySet<string> = new Set(['40001', '40P01'])
 const MOST_ATTEMPTS = 5
-const CLOSE_TIMEOUT_MS = 2000
-const MOST_CONNECT_MS = 10_000
-/** The server cancels a statement that takes too long; if it does not answer, the client does so this much later. */
-const NETWORK_GRACE_MS = 5000
+const MOST_PAUSE_MS = 250
+/** How long a server that was reached before is waited for: less than a lease lasts. */
+const OUTAGE_MS = 5000
 
 const POSTGRES: Dialect = {
   name: 'postgres',
@@ -214,53 +271,9 @@ const POSTGRES: Dialect = {
       ) END`,
 }
 
-async function loadDriver(): Promise<typeof import('pg')> {
-  try {
-    // The package is CommonJS: its named exports are not visible to every loader.
-    const module = (await import('pg')) as typeof import('pg') & { default?: typeof import('pg') }
-    return module.default ?? module
-  } catch (cause) {
-    throw new AgentError(
-      'store-unavailable',
-      `The PostgreSQL driver cannot be loaded (${messageOf(cause)}): run npm install pg`,
-      { cause },
-    )
-  }
-}
-
-function poolConfig(
-  { connectionString, poolSize, queryTimeoutMs }: PostgresLocation,
-  { types }: typeof import('pg'),
-): PoolConfig {
-  return {
-    connectionString,
-    max: poolSize,
-    // A shorter statement timeout also limits the wait for a connection.
-    connectionTimeoutMillis: Math.min(MOST_CONNECT_MS, Math.max(queryTimeoutMs || MOST_CONNECT_MS, 1000)),
-    keepAlive: true,
-    keepAliveInitialDelayMillis: 10_000,
-    // 0 means no limit to both.
-    statement_timeout: queryTimeoutMs,
-    query_timeout: queryTimeoutMs === 0 ? 0 : queryTimeoutMs + NETWORK_GRACE_MS,
-    application_name: 'lango',
-    // Counters and times stay far below 2^53, so bigints are read as numbers.
-    types: {
-      getTypeParser: (type: number, format?: 'text' | 'binary') =>
-        type === BIGINT ? Number : types.getTypeParser(type, format as 'text'),
-    },
-  }
-}
-
-const BIGINT = 20
-
-/** The error that makes the connection unusable, if there is one. */
-async function rollback(client: PoolClient, reason: unknown): Promise<Error | undefined> {
-  // A statement without an answer keeps its connection: whatever is sent after it would wait as well.
-  if (reason instanceof Error && isReadTimeout(reason)) return reason
-  try {
-    await client.query('ROLLBACK')
-    return undefined
-  } catch (error) {
-    return error instanceof Error ? error : new AgentError('internal', messageOf(error), { cause: reason })
-  }
+function rollback(client: PoolClient): Promise<unknown> {
+  return client.query('ROLLBACK').then(
+    () => undefined,
+    (error: unknown) => error,
+  )
 }

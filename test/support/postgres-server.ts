@@ -21,9 +21,16 @@ export interface PostgresServer {
 }
 
 const PASSWORD = 'lango-test'
-const NOBODY = { uid: 65534, gid: 65534 }
+export const NOBODY = { uid: 65534, gid: 65534 }
 
-export async function startPostgres(options: { durable?: boolean } = {}): Promise<PostgresServer> {
+export async function startPostgres(
+  options: {
+    durable?: boolean
+    /** What was committed survives the end of the server, though not of the machine: restarts lose nothing. */
+    keepsCommits?: boolean
+    settings?: Record<string, string>
+  } = {},
+): Promise<PostgresServer> {
   const folder = await mkdtemp(join(tmpdir(), 'lango-postgres-'))
   const isRoot = process.getuid?.() === 0
   const identity = isRoot ? NOBODY : {}
@@ -43,7 +50,11 @@ export async function startPostgres(options: { durable?: boolean } = {}): Promis
         native,
         data,
         identity,
-        extra: options.durable ? DURABLE : {},
+        extra: {
+          ...(options.keepsCommits ? { synchronous_commit: 'on' } : {}),
+          ...(options.durable ? DURABLE : {}),
+          ...options.settings,
+        },
         ...(port ? { port } : {}),
       })
     let server = await start()
@@ -145,7 +156,7 @@ async function endServer(child: ChildProcess): Promise<void> {
   await ended
 }
 
-function freePort(): Promise<number> {
+export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer()
     server.on('error', reject)

@@ -5,14 +5,21 @@ import { inject } from 'vitest'
 import { openStore } from '../../src/store/open-store.js'
 
 /** The run's PostgreSQL server: the URL of its database `postgres`, as superuser. Started by the first caller. */
-export function postgresUrl(): Promise<string> {
+export async function postgresUrl(): Promise<string> {
+  return (await serverUrls())[0] ?? ''
+}
+
+/** The server's URL, and the pooler's if there is one. */
+function serverUrls(): Promise<string[]> {
   return new Promise((resolve, reject) => {
     const socket = connect(inject('postgresStarter'), '127.0.0.1')
     let answer = ''
     socket.on('data', chunk => {
       answer += chunk
     })
-    socket.on('end', () => (answer.startsWith('postgres:') ? resolve(answer) : reject(new Error(answer))))
+    socket.on('end', () =>
+      answer.startsWith('postgres:') ? resolve(answer.split(' ')) : reject(new Error(answer)),
+    )
     socket.on('error', reject)
   })
 }
@@ -56,12 +63,12 @@ async function prepareTemplate(): Promise<void> {
 }
 
 async function databaseFrom(template: string): Promise<TestDatabase> {
-  const server = await postgresUrl()
+  const [server = '', pooler] = await serverUrls()
   const name = `lango_${randomBytes(6).toString('hex')}`
   await withClient(server, client => client.query(`CREATE DATABASE ${name} TEMPLATE ${template}`))
   const url = Object.assign(new URL(server), { pathname: `/${name}` }).href
   return {
-    url,
+    url: pooler ? Object.assign(new URL(pooler), { pathname: `/${name}` }).href : url,
     query: (text, values) => withClient(url, async client => (await client.query(text, values)).rows),
     drop: () =>
       withClient(server, async client => void (await client.query(`DROP DATABASE ${name} WITH (FORCE)`))),

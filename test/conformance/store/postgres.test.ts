@@ -9,6 +9,9 @@ import { openSqlStore } from '../../../src/store/sql-store.js'
 import { createDatabase, type TestDatabase } from '../../support/postgres.js'
 import { failureOf, newKey, openDatabase } from './drivers.js'
 
+/** Behind a pooler, other statements are sent (`test/store/pgbouncer.test.ts`), and only one user is known. */
+const IS_POOLED = Boolean(process.env.LANGO_TEST_POOLER)
+
 test('a store survives a server that drops its connections, idle or at work', async () => {
   const database = await createDatabase()
   const store = await openStore(database.url)
@@ -42,24 +45,27 @@ function dropConnections(database: TestDatabase): Promise<unknown> {
   )
 }
 
-test('a user who may not create tables opens an existing store, and gets store-unavailable for a new one', async () => {
-  const database = await createDatabase()
-  await database.query("CREATE ROLE lango_guest LOGIN PASSWORD 'guest'")
-  const guestUrl = Object.assign(new URL(database.url), { username: 'lango_guest', password: 'guest' }).href
-  const failure = await failureOf(openStore(guestUrl))
-  expect(failure.code).toBe('store-unavailable')
-  expect(failure.message).toContain('grant the user the right to create tables')
-  await (await openStore(database.url)).close()
-  await database.query('GRANT ALL ON ALL TABLES IN SCHEMA public TO lango_guest')
-  const guest = await openStore(guestUrl)
-  const key = newKey()
-  await guest.createSession(key)
-  expect(await guest.appendMessage(key, { role: 'user', content: 'x', timestamp: 1 })).toEqual({ seq: 1 })
-  await guest.close()
-  await database.query('DROP OWNED BY lango_guest')
-  await database.query('DROP ROLE lango_guest')
-  await database.drop()
-})
+test.runIf(!IS_POOLED)(
+  'a user who may not create tables opens an existing store, and gets store-unavailable for a new one',
+  async () => {
+    const database = await createDatabase()
+    await database.query("CREATE ROLE lango_guest LOGIN PASSWORD 'guest'")
+    const guestUrl = Object.assign(new URL(database.url), { username: 'lango_guest', password: 'guest' }).href
+    const failure = await failureOf(openStore(guestUrl))
+    expect(failure.code).toBe('store-unavailable')
+    expect(failure.message).toContain('grant the user the right to create tables')
+    await (await openStore(database.url)).close()
+    await database.query('GRANT ALL ON ALL TABLES IN SCHEMA public TO lango_guest')
+    const guest = await openStore(guestUrl)
+    const key = newKey()
+    await guest.createSession(key)
+    expect(await guest.appendMessage(key, { role: 'user', content: 'x', timestamp: 1 })).toEqual({ seq: 1 })
+    await guest.close()
+    await database.query('DROP OWNED BY lango_guest')
+    await database.query('DROP ROLE lango_guest')
+    await database.drop()
+  },
+)
 
 test('a database that does not store text as UTF-8 is refused', async () => {
   const database = await createDatabase()
@@ -141,93 +147,99 @@ const QUESTION = { role: 'user', content: 'Why?', timestamp: 1, id: 'question' }
 const START = { seq: 1, type: 'run-start' }
 const CALL: ToolCallFacts = { callId: 'c', tool: 't', effect: 'once', digest: 'd', args: {} }
 
-test('an opening is two statements in a transaction, a load and every step one statement, with tool calls or without', async () => {
-  const place = await createDatabase()
-  const database = await openDatabase(place.url)
-  const store = checkedStore(await openSqlStore(database))
-  const key = newKey()
-  const costOf = async <T>(work: () => Promise<T> | undefined): Promise<[T | undefined, object]> => {
-    const before = { ...database.work }
-    const result = await work()
-    const { statements, control, commits } = database.work
-    return [
-      result,
-      {
-        statements: statements - before.statements,
-        control: control - before.control,
-        commits: commits - before.commits,
-      },
-    ]
-  }
-  const [opened, opening] = await costOf(() =>
-    store.openRun?.({ key, runId: 'run', message: QUESTION, events: [START] }),
-  )
-  expect(opening).toEqual({ statements: 2, control: 2, commits: 1 })
-  if (!opened || !('lease' in opened)) throw new TypeError('the run was not opened')
-  const [, loading] = await costOf(() => store.loadSession(key, { throughSeq: 0 }))
-  expect(loading).toEqual({ statements: 1, control: 0, commits: 0 })
-  const messages = Array.from({ length: 10 }, (_, index) => ({ text: `${index} `.repeat(500) }))
-  for (let step = 1; step <= 3; step++) {
-    const [stored, saving] = await costOf(() =>
-      store.runs.saveStep?.({
-        key,
-        runId: 'run',
-        fence: opened.lease.fence,
-        message: { ...QUESTION, id: `answer-${step}` },
-        stateDelta: { step, old: undefined, 'user:step': step, 'app:step': step },
-        events: [{ seq: step + 1, type: 'usage' }],
-        requests: [{ step, record: { messages: messages.slice(0, step * 3) } }],
-        calibration: [
-          { model: 'm', bytes: 4, tokens: 1 },
-          { model: 'm', bytes: 6, tokens: 2 },
-        ],
-        calls: [1, 2].map(number => ({ id: `answer-${step}/${number}`, status: 'intent', call: CALL })),
-      }),
+test.runIf(!IS_POOLED)(
+  'an opening is two statements in a transaction, a load and every step one statement, with tool calls or without',
+  async () => {
+    const place = await createDatabase()
+    const database = await openDatabase(place.url)
+    const store = checkedStore(await openSqlStore(database))
+    const key = newKey()
+    const costOf = async <T>(work: () => Promise<T> | undefined): Promise<[T | undefined, object]> => {
+      const before = { ...database.work }
+      const result = await work()
+      const { statements, control, commits } = database.work
+      return [
+        result,
+        {
+          statements: statements - before.statements,
+          control: control - before.control,
+          commits: commits - before.commits,
+        },
+      ]
+    }
+    const [opened, opening] = await costOf(() =>
+      store.openRun?.({ key, runId: 'run', message: QUESTION, events: [START] }),
     )
-    const ordinals = [step * 2 - 2, step * 2 - 1]
-    expect(stored).toEqual({
-      seq: step + 1,
-      calls: ordinals.map((ordinal, index) => ({ id: `answer-${step}/${index + 1}`, ordinal, attempt: 0 })),
-    })
-    expect(saving).toEqual({ statements: 1, control: 0, commits: 1 })
-  }
-  const one = { id: 'answer-1/1' }
-  const twin = { unknownTwin: { runId: 'run', id: 'answer-1/1', attempt: 2 } }
-  const changes: [Partial<RunStep>, object[]][] = [
-    [{ calls: [{ ...one, status: 'started' }] }, [{ ...one, ordinal: 0, attempt: 1 }]],
-    [
-      { calls: [{ ...one, status: 'done', result: 5 }], message: QUESTION },
-      [{ ...one, ordinal: 0, attempt: 1 }],
-    ],
-    [
-      { calls: [{ ...one, status: 'started' }], stateDelta: { step: 3 } },
-      [{ ...one, ordinal: 0, attempt: 2 }],
-    ],
-    [{ calls: [{ ...one, status: 'unknown' }] }, [{ ...one, ordinal: 0, attempt: 2 }]],
-    [{ calls: [{ id: 'a', status: 'started', call: CALL }] }, [{ id: 'a', ordinal: 5, attempt: 1, ...twin }]],
-    [
-      { calls: [{ id: 'a', status: 'failed' }], events: [{ seq: 9, type: 'run-finish' }], release: true },
-      [{ id: 'a', ordinal: 5, attempt: 1, ...twin }],
-    ],
-  ]
-  for (const [change, calls] of changes) {
-    const message = change.message && { message: { ...QUESTION, id: 'last' } }
-    const step = { key, runId: 'run', fence: opened.lease.fence, ...change, ...message }
-    const [stored, saving] = await costOf(() => store.runs.saveStep?.(step))
-    expect(stored?.calls).toEqual(calls)
-    expect(saving).toEqual({ statements: 1, control: 0, commits: 1 })
-  }
-  expect(await store.runs.findRun('run')).toMatchObject({ state: 'finished', finished: true })
-  opened.lease.released?.()
-  expect((await store.runs.readRequests('run')).map(({ record }) => record)).toEqual(
-    [3, 6, 9].map(count => ({ messages: messages.slice(0, count) })),
-  )
-  expect(await store.calibration.read('m')).toEqual({ bytes: 30, tokens: 9 })
-  expect((await store.loadSession(key))?.state).toEqual({ step: 3, 'user:step': 3, 'app:step': 3 })
-  await (await store.acquireLease(key)).release()
-  await store.close()
-  await place.drop()
-})
+    expect(opening).toEqual({ statements: 2, control: 2, commits: 1 })
+    if (!opened || !('lease' in opened)) throw new TypeError('the run was not opened')
+    const [, loading] = await costOf(() => store.loadSession(key, { throughSeq: 0 }))
+    expect(loading).toEqual({ statements: 1, control: 0, commits: 0 })
+    const messages = Array.from({ length: 10 }, (_, index) => ({ text: `${index} `.repeat(500) }))
+    for (let step = 1; step <= 3; step++) {
+      const [stored, saving] = await costOf(() =>
+        store.runs.saveStep?.({
+          key,
+          runId: 'run',
+          fence: opened.lease.fence,
+          message: { ...QUESTION, id: `answer-${step}` },
+          stateDelta: { step, old: undefined, 'user:step': step, 'app:step': step },
+          events: [{ seq: step + 1, type: 'usage' }],
+          requests: [{ step, record: { messages: messages.slice(0, step * 3) } }],
+          calibration: [
+            { model: 'm', bytes: 4, tokens: 1 },
+            { model: 'm', bytes: 6, tokens: 2 },
+          ],
+          calls: [1, 2].map(number => ({ id: `answer-${step}/${number}`, status: 'intent', call: CALL })),
+        }),
+      )
+      const ordinals = [step * 2 - 2, step * 2 - 1]
+      expect(stored).toEqual({
+        seq: step + 1,
+        calls: ordinals.map((ordinal, index) => ({ id: `answer-${step}/${index + 1}`, ordinal, attempt: 0 })),
+      })
+      expect(saving).toEqual({ statements: 1, control: 0, commits: 1 })
+    }
+    const one = { id: 'answer-1/1' }
+    const twin = { unknownTwin: { runId: 'run', id: 'answer-1/1', attempt: 2 } }
+    const changes: [Partial<RunStep>, object[]][] = [
+      [{ calls: [{ ...one, status: 'started' }] }, [{ ...one, ordinal: 0, attempt: 1 }]],
+      [
+        { calls: [{ ...one, status: 'done', result: 5 }], message: QUESTION },
+        [{ ...one, ordinal: 0, attempt: 1 }],
+      ],
+      [
+        { calls: [{ ...one, status: 'started' }], stateDelta: { step: 3 } },
+        [{ ...one, ordinal: 0, attempt: 2 }],
+      ],
+      [{ calls: [{ ...one, status: 'unknown' }] }, [{ ...one, ordinal: 0, attempt: 2 }]],
+      [
+        { calls: [{ id: 'a', status: 'started', call: CALL }] },
+        [{ id: 'a', ordinal: 5, attempt: 1, ...twin }],
+      ],
+      [
+        { calls: [{ id: 'a', status: 'failed' }], events: [{ seq: 9, type: 'run-finish' }], release: true },
+        [{ id: 'a', ordinal: 5, attempt: 1, ...twin }],
+      ],
+    ]
+    for (const [change, calls] of changes) {
+      const message = change.message && { message: { ...QUESTION, id: 'last' } }
+      const step = { key, runId: 'run', fence: opened.lease.fence, ...change, ...message }
+      const [stored, saving] = await costOf(() => store.runs.saveStep?.(step))
+      expect(stored?.calls).toEqual(calls)
+      expect(saving).toEqual({ statements: 1, control: 0, commits: 1 })
+    }
+    expect(await store.runs.findRun('run')).toMatchObject({ state: 'finished', finished: true })
+    opened.lease.released?.()
+    expect((await store.runs.readRequests('run')).map(({ record }) => record)).toEqual(
+      [3, 6, 9].map(count => ({ messages: messages.slice(0, count) })),
+    )
+    expect(await store.calibration.read('m')).toEqual({ bytes: 30, tokens: 9 })
+    expect((await store.loadSession(key))?.state).toEqual({ step: 3, 'user:step': 3, 'app:step': 3 })
+    await (await store.acquireLease(key)).release()
+    await store.close()
+    await place.drop()
+  },
+)
 
 test('steps that are stored again after dropped connections leave each message, event, request and tool call once', async () => {
   const database = await createDatabase()
@@ -394,52 +406,55 @@ test('a step that waits for the deletion of its session stores nothing', async (
   await database.drop()
 })
 
-test('a step with a journal, in a nested session, with a pause or with the end of its run, is one statement', async () => {
-  const place = await createDatabase()
-  const database = await openDatabase(place.url)
-  const store = checkedStore(await openSqlStore(database))
-  const key = newKey()
-  const at = { ...key, appName: `${key.appName}-inner` }
-  const opening = { key, runId: 'run', message: QUESTION, events: [START], input: { model: 'm' } }
-  const opened = await store.openRun?.(opening)
-  if (!opened || !('lease' in opened)) throw new TypeError('the run was not opened')
-  await store.createSession(at, {}, { nestedIn: key.appName })
-  let step = { key, runId: 'run', fence: opened.lease.fence }
-  const costOf = async (more: Partial<RunStep>) => {
-    const before = { ...database.work }
-    await store.runs.saveStep?.({ ...step, ...more })
-    const { statements, control } = database.work
-    return [statements - before.statements, control - before.control]
-  }
-  const entry = (id: string) => ({ id, kind: 'model', scope: '', author: 'root', branch: '' }) as const
-  const answer = (id: string) => ({ message: { ...QUESTION, id }, journal: [entry(id)] })
-  const call = { id: 'b/1', status: 'intent', call: CALL } as const
-  expect(await costOf({ ...answer('a'), events: [{ seq: 2 }] })).toEqual([1, 0])
-  expect(await costOf({ ...answer('b'), at, stateDelta: { mood: 'calm', old: undefined } })).toEqual([1, 0])
-  expect(await costOf({ ...answer('c'), at, calls: [call], events: [{ seq: 3 }] })).toEqual([1, 0])
-  expect(await costOf({ ...answer('d'), at, calls: [{ id: 'b/1', status: 'started' }] })).toEqual([1, 0])
-  expect(await costOf({ journal: [entry('e')] })).toEqual([1, 0])
-  expect(await costOf({ events: [{ seq: 4 }], pause: 'waiting', release: true })).toEqual([1, 0])
-  opened.lease.released?.()
-  const seqs = (await store.runs.readResumable?.('run'))?.journal.map(({ id, seq }) => [id, seq])
-  expect(seqs).toEqual([
-    ['a', 2],
-    ['b', 1],
-    ['c', 2],
-    ['d', 3],
-    ['e', undefined],
-  ])
-  const { fence } = await store.acquireLease(key)
-  step = { ...step, fence }
-  for (const seq of [5, 6])
-    await store.runs.resumeRun?.({ key, runId: 'run', fence, events: [{ seq, type: 'run-resumed' }] })
-  expect(await store.runs.readResumable?.('run')).toMatchObject({ attempt: 2 })
-  expect(await costOf(answer('f'))).toEqual([1, 0])
-  expect(await store.runs.readResumable?.('run')).toMatchObject({ attempt: 1 })
-  expect(await costOf({ ...answer('g'), events: [{ seq: 9, type: 'run-finish' }] })).toEqual([1, 0])
-  expect(await database.run(sql('SELECT count(*) AS remaining FROM lango_run_journal'))).toEqual([
-    { remaining: 0 },
-  ])
-  await store.close()
-  await place.drop()
-})
+test.runIf(!IS_POOLED)(
+  'a step with a journal, in a nested session, with a pause or with the end of its run, is one statement',
+  async () => {
+    const place = await createDatabase()
+    const database = await openDatabase(place.url)
+    const store = checkedStore(await openSqlStore(database))
+    const key = newKey()
+    const at = { ...key, appName: `${key.appName}-inner` }
+    const opening = { key, runId: 'run', message: QUESTION, events: [START], input: { model: 'm' } }
+    const opened = await store.openRun?.(opening)
+    if (!opened || !('lease' in opened)) throw new TypeError('the run was not opened')
+    await store.createSession(at, {}, { nestedIn: key.appName })
+    let step = { key, runId: 'run', fence: opened.lease.fence }
+    const costOf = async (more: Partial<RunStep>) => {
+      const before = { ...database.work }
+      await store.runs.saveStep?.({ ...step, ...more })
+      const { statements, control } = database.work
+      return [statements - before.statements, control - before.control]
+    }
+    const entry = (id: string) => ({ id, kind: 'model', scope: '', author: 'root', branch: '' }) as const
+    const answer = (id: string) => ({ message: { ...QUESTION, id }, journal: [entry(id)] })
+    const call = { id: 'b/1', status: 'intent', call: CALL } as const
+    expect(await costOf({ ...answer('a'), events: [{ seq: 2 }] })).toEqual([1, 0])
+    expect(await costOf({ ...answer('b'), at, stateDelta: { mood: 'calm', old: undefined } })).toEqual([1, 0])
+    expect(await costOf({ ...answer('c'), at, calls: [call], events: [{ seq: 3 }] })).toEqual([1, 0])
+    expect(await costOf({ ...answer('d'), at, calls: [{ id: 'b/1', status: 'started' }] })).toEqual([1, 0])
+    expect(await costOf({ journal: [entry('e')] })).toEqual([1, 0])
+    expect(await costOf({ events: [{ seq: 4 }], pause: 'waiting', release: true })).toEqual([1, 0])
+    opened.lease.released?.()
+    const seqs = (await store.runs.readResumable?.('run'))?.journal.map(({ id, seq }) => [id, seq])
+    expect(seqs).toEqual([
+      ['a', 2],
+      ['b', 1],
+      ['c', 2],
+      ['d', 3],
+      ['e', undefined],
+    ])
+    const { fence } = await store.acquireLease(key)
+    step = { ...step, fence }
+    for (const seq of [5, 6])
+      await store.runs.resumeRun?.({ key, runId: 'run', fence, events: [{ seq, type: 'run-resumed' }] })
+    expect(await store.runs.readResumable?.('run')).toMatchObject({ attempt: 2 })
+    expect(await costOf(answer('f'))).toEqual([1, 0])
+    expect(await store.runs.readResumable?.('run')).toMatchObject({ attempt: 1 })
+    expect(await costOf({ ...answer('g'), events: [{ seq: 9, type: 'run-finish' }] })).toEqual([1, 0])
+    expect(await database.run(sql('SELECT count(*) AS remaining FROM lango_run_journal'))).toEqual([
+      { remaining: 0 },
+    ])
+    await store.close()
+    await place.drop()
+  },
+)
