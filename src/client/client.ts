@@ -195,6 +195,17 @@ export interface LangoClient {
   search(query: { text: string; sessionId?: string; cursor?: string; limit?: number }): Promise<FoundMessages>
   /** A session without loss, as lines of JSON that `importFile` and `lango sessions import` read. */
   exportSession(sessionId: string): Promise<string>
+  /**
+   * A session as JSON in the form of another framework or vendor, by the names of `lango sessions export --to`.
+   *
+   * ```ts no-run: needs a running server
+   * import { createClient } from 'lango/client'
+   * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
+   * const { text, leftOut } = await client.exportSessionAs('trip', 'langchain')
+   * console.log(JSON.parse(text), leftOut)
+   * ```
+   */
+  exportSessionAs(sessionId: string, format: string): Promise<ExportedSession>
   /** Stores the sessions of a file of any format that `lango sessions import` reads; `dryRun` only reads it. */
   importFile(request: ImportRequest): Promise<ImportedFile>
   /** What the caller's model calls have used, by day, model and kind. Days are as `2026-11-17`. */
@@ -399,6 +410,15 @@ export interface LangoClient {
    * ```
    */
   approve(runId: string, callId: string, answer: ApprovalReply['answer']): Promise<void>
+}
+
+/** A session in the form of another framework. */
+export interface ExportedSession {
+  /** As JSON. */
+  text: string
+  /** What of the session the form has no place for, by names of fields. */
+  leftOut: string[]
+  notes: string[]
 }
 
 export interface FollowOptions {

@@ -29,7 +29,7 @@ export function createClient(options: ClientOptions = {}): LangoClient {
 /** Sends a request and returns the JSON of the answer. */
 interface Call {
   <T>(method: string, path: string, body?: unknown): Promise<T>
-  text(path: string): Promise<string>
+  text(path: string): Promise<{ text: string; headers: Headers }>
   stream(path: string, signal: AbortSignal): Promise<Response>
 }
 
@@ -63,13 +63,19 @@ function caller({ baseUrl = '', token, fetch = globalThis.fetch, trace }: Client
       headers: { accept: 'text/event-stream', ...headers() },
       signal,
     })
-  const text = async (path: string): Promise<string> => {
+  const text = async (path: string) => {
     const response = await send('GET', path)
-    return response.text().catch(error => {
+    const content = await response.text().catch(error => {
       throw unreachable(error)
     })
+    return { text: content, headers: response.headers }
   }
   return Object.assign(call, { text, stream })
+}
+
+/** A header that is a list of texts as JSON. */
+function listIn(headers: Headers, name: string): string[] {
+  return JSON.parse(headers.get(name) ?? '[]') as string[]
 }
 
 function traceHeaders(trace: TraceContext | undefined): Record<string, string> {
@@ -98,7 +104,12 @@ function sessionCalls(call: Call) {
     forget: (sessionId, number) =>
       call('DELETE', `${sessionPath(sessionId)}/memory${number === undefined ? '' : `/${number}`}`),
     search: query => call('GET', `/api/search${search(query)}`),
-    exportSession: sessionId => call.text(`${sessionPath(sessionId)}/export`),
+    exportSession: async sessionId => (await call.text(`${sessionPath(sessionId)}/export`)).text,
+    exportSessionAs: async (sessionId, format) => {
+      const path = `${sessionPath(sessionId)}/export?format=${encodeURIComponent(format)}`
+      const { text, headers } = await call.text(path)
+      return { text, leftOut: listIn(headers, 'lango-left-out'), notes: listIn(headers, 'lango-notes') }
+    },
     importFile: request => call('POST', '/api/import', request),
     usage: (query = {}) => call('GET', `/api/usage${search(query)}`),
     brokenHistories: () => call('GET', '/api/gallery'),

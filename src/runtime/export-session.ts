@@ -11,6 +11,7 @@ import { toPlainEvent, toPythonSession } from '../formats/adk-events.js'
 import { readAdkSession } from '../formats/adk-sessions.js'
 import { readMastraMessages, readModelMessages, readUiMessages } from '../formats/ai-sdk-messages.js'
 import { writeMastraMessages, writeModelMessages, writeUiMessages } from '../formats/ai-sdk-writers.js'
+import { EXPORT_FORMATS, type ExportFormat } from '../formats/export-forms.js'
 import { readLangChain, writeLangChain } from '../formats/langchain-messages.js'
 import { fieldsNotIn, partsLost } from '../formats/left-out.js'
 import { readAgentsItems, writeAgentsItems } from '../formats/openai-agents-items.js'
@@ -41,7 +42,7 @@ type Written = Pick<WrittenSession, 'content'> & {
 
 type Writer = (session: Session, messages: readonly SourceMessage[]) => Written | Promise<Written>
 
-const WRITERS = {
+const WRITERS: Readonly<Record<ExportFormat, Writer>> = {
   adk: session => adkSession(session, content => content),
   'adk-python': session => adkSession(session, toPythonSession),
   'ai-sdk-ui': (_, messages) => listed(writeUiMessages(messages), readUiMessages),
@@ -56,12 +57,7 @@ const WRITERS = {
   'openai-responses': (_, messages) => requestBody(messages, 'openai-responses'),
   anthropic: (_, messages) => requestBody(messages, 'anthropic-4.6'),
   gemini: (_, messages) => requestBody(messages, 'gemini-3'),
-} satisfies Record<string, Writer>
-
-export type ExportFormat = keyof typeof WRITERS
-
-/** The forms that a session can be written in, besides Lango's own lines. */
-export const EXPORT_FORMATS = Object.keys(WRITERS) as readonly ExportFormat[]
+}
 
 /** A form by its name. Throws `invalid-argument`. */
 export function exportFormat(name: string): ExportFormat | 'lango' {

@@ -1,9 +1,11 @@
 // Search in messages, export as lines, and import of files, as a client of the server uses them.
+
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import type { LangoClient } from '../../src/client/client.js'
 import { createClient } from '../../src/client/create-client.js'
+import { EXPORT_FORMATS } from '../../src/formats/export-forms.js'
 import type { SessionStore } from '../../src/session/session-store.js'
 import { startServer } from '../support/start-server.js'
 
@@ -100,6 +102,24 @@ test('an export is imported as another chat with the same messages', async () =>
   const again = await client.exportSession('trip-2')
   expect(again.split('\n').slice(1)).toEqual(lines.split('\n').slice(1))
   await expect(client.exportSession('nope')).rejects.toMatchObject({ code: 'session-not-found' })
+})
+
+test('a session is exported for another framework, with what that has no place for', async () => {
+  const { client } = await startServer({ store: 'memory:' })
+  const { runId } = await client.start('trip', { text: 'search' })
+  for await (const _event of client.follow(runId));
+  for (const format of EXPORT_FORMATS) {
+    const { text, leftOut, notes } = await client.exportSessionAs('trip', format)
+    expect(JSON.stringify(JSON.parse(text)), format).toContain('search')
+    expect([...leftOut, ...notes].every(line => typeof line === 'string')).toBe(true)
+  }
+  const { leftOut } = await client.exportSessionAs('trip', 'openai-chat')
+  expect(leftOut).not.toEqual([])
+  await expect(client.exportSessionAs('trip', 'langchian')).rejects.toMatchObject({
+    code: 'invalid-argument',
+    message: expect.stringContaining('Did you mean langchain?'),
+  })
+  await expect(client.exportSessionAs('nope', 'adk')).rejects.toMatchObject({ code: 'session-not-found' })
 })
 
 test('a dry run names unknown agents, and an import gives their answers to an agent that is here', async () => {

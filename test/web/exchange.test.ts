@@ -169,6 +169,30 @@ test('a chat is taken along as lines, as Markdown and as a page without network'
   }
 })
 
+test.each([
+  ['light', {}],
+  ['phone-dark', PHONE],
+])('a chat is saved for another framework, which lists what is left out (%s)', async (name, options) => {
+  const page = await open('/s/short', options)
+  await page.getByRole('button', { name: 'Share or export' }).click()
+  await page.getByRole('menuitem', { name: 'For another framework …' }).click()
+  const dialog = page.getByRole('dialog', { name: 'Export for another framework' })
+  await expectNoOverflow(page)
+  const [download] = await Promise.all([
+    page.waitForEvent('download'),
+    dialog.getByRole('button', { name: 'Messages of LangChain' }).click(),
+  ])
+  expect(download.suggestedFilename()).toBe('script-alert-1-script-co.langchain.json')
+  const text = await readFile(await download.path(), 'utf8')
+  expect(text).toBe(await (await fetch(`${server.url}/api/sessions/short/export?format=langchain`)).text())
+  await dialog.getByText('Saved as Messages of LangChain.').waitFor()
+  await dialog.getByText('Left out: timestamp').waitFor()
+  await checkAccessible(page)
+  await picture(page, `export-dialog-${name}`)
+  await dialog.getByRole('button', { name: 'Close' }).click()
+  await dialog.waitFor({ state: 'detached' })
+})
+
 const EVENTS = {
   id: 'clerks',
   appName: 'office',

@@ -16,7 +16,7 @@ export async function takeAlong(
   as: TakenAs,
 ): Promise<void> {
   const { title, variant } = chat
-  const name = `${fileName(variant === undefined ? title : `${title} ${variant}`)}.${as}`
+  const name = `${fileName(title, variant)}.${as}`
   if (as === 'jsonl')
     return downloadText(name, await client.exportSession(chat.sessionId), 'application/x-ndjson')
   const items = await allItems(client, chat.sessionId)
@@ -40,8 +40,8 @@ async function allItems(client: LangoClient, sessionId: string): Promise<Transcr
 }
 
 /** Letters and digits of any script; what file systems refuse is left out. */
-function fileName(title: string): string {
-  const name = title
+export function fileName(title: string, variant?: string): string {
+  const name = (variant === undefined ? title : `${title} ${variant}`)
     .normalize('NFC')
     .replaceAll(/[^\p{L}\p{M}\p{N}]+/gu, '-')
     .replaceAll(/^-|-$/g, '')
