@@ -224,6 +224,13 @@ export class RunTelemetry implements Telemetry {
     }
   }
 
+  /** The span of a run whose process is gone: it began when the run was accepted, and has the error. */
+  interrupted(attempt: BegunAttempt, events: readonly RunEvent[]): void {
+    this.#begin(attempt)
+    for (const event of events) this.observeRun(event)
+    this.#leave(attempt.runId)
+  }
+
   #begin({ runId, sessionId, agent, model, trace = {}, isResumed, description, text }: BegunAttempt): void {
     const ids = trace.span === undefined ? undefined : parseTraceparent(trace.span)
     const attributes = {

@@ -161,6 +161,8 @@ export interface RunTracing {
   accept(given: TraceContext | undefined): RunTrace
   /** This process begins to work on a run, or continues it: what it does for the events belongs to the run's trace. */
   follow(attempt: TracedAttempt, events: EventLists): EventLists
+  /** A run of a process that is gone was ended with these events, and nobody continues it. */
+  interrupted(attempt: TracedAttempt, events: readonly RunEvent[]): void
 }
 
 export interface TracedAttempt {

@@ -1,9 +1,10 @@
 /** How a run is continued: what is loaded for it, what its next attempt begins with, and when it is given up. */
+import type { RunTrace } from '../base/trace-context.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
-import type { RunSummary } from '../session/run-store.js'
+import type { RunInputRecord, RunSummary } from '../session/run-store.js'
 import type { Lease } from '../session/session-store.js'
-import { freeLease, hasSuccessor, markIfInterrupted } from './interrupted-runs.js'
+import { freeLease, hasSuccessor, markIfInterrupted, storedEvents } from './interrupted-runs.js'
 import { loadResumed, type ResumedRun, waitsBetween } from './resumed-run.js'
 import { type BegunRun, type Leave, once, type RunSlots } from './run-admission.js'
 import type { RunEvent, RunEventBody } from './run-event.js'
@@ -126,13 +127,13 @@ export class RunResumer {
 
   async #end(run: RunSummary, held?: Lease, why: NotResumed = {}): Promise<boolean> {
     const { host } = this.#parts
+    const { runId } = run
+    const stored = host.tracing && (await host.store.runs.readResumable?.(runId))
     const isEnded = await markIfInterrupted(host.store, run, { ...host, held, ...why })
-    if (isEnded)
-      host.logger.warn('A run was marked as interrupted: its process is gone', {
-        runId: run.runId,
-        ...run.key,
-      })
-    return isEnded
+    if (!isEnded) return false
+    host.logger.warn('A run was marked as interrupted: its process is gone', { runId, ...run.key })
+    if (stored) await quietly(host, runId, () => traceInterrupted(host, run, stored.input))
+    return true
   }
 }
 
@@ -183,6 +184,23 @@ function firstEvents(
     runId,
     seq: lastSeq + 1 + index,
   }))
+}
+
+/** Reports the end of a run that was ended as interrupted, with the trace that it was accepted with. */
+async function traceInterrupted(
+  { store, tracing }: RunHost,
+  { runId, key, lastSeq }: RunSummary,
+  input: RunInputRecord,
+): Promise<void> {
+  // As `run-opening` has stored it.
+  const { trace } = input as { trace?: RunTrace }
+  let [agent, model] = ['', '']
+  const last: RunEvent[] = []
+  for await (const event of storedEvents(store.runs, runId)) {
+    if (event.type === 'run-start') [agent, model] = [event.agent, event.model]
+    if (event.seq > lastSeq) last.push(event)
+  }
+  tracing?.interrupted({ runId, sessionId: key.sessionId, agent, model, trace, isResumed: true, text: '' }, last)
 }
 
 /** For callers that look after runs from time to time: a failure is logged, and the run is looked after again. */

@@ -16,7 +16,7 @@ test('the text has these names, types and labels', async () => {
   metrics.runFinished('stop')
   metrics.runFinished('stop')
   metrics.runFinished('error')
-  metrics.runResumed()
+  metrics.runResumed('play/m')
   metrics.callUnknown()
   metrics.eventsSent(5)
   metrics.streamDropped()
@@ -30,7 +30,7 @@ test('the text has these names, types and labels', async () => {
     'lango_runs_finished_total{reason="stop"} 2',
     'lango_runs_finished_total{reason="error"} 1',
     '# TYPE lango_runs_resumed_total counter',
-    'lango_runs_resumed_total 1',
+    'lango_runs_resumed_total{model="play/m"} 1',
     '# TYPE lango_runs_waiting gauge',
     'lango_runs_waiting 4',
     '# TYPE lango_runs_running gauge',

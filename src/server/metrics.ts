@@ -25,7 +25,8 @@ export class Metrics {
   )
   readonly #runsResumed = this.#counter(
     'lango_runs_resumed_total',
-    'Runs that this process continued: of a process that is gone, or after an answer.',
+    'Runs that this process continued: of a process that is gone, or after an answer. By the model of the run.',
+    ['model'],
   )
   readonly #runsWaiting = this.#gauge(
     'lango_runs_waiting',
@@ -89,8 +90,8 @@ export class Metrics {
     this.#runsFinished.inc({ reason })
   }
 
-  runResumed(): void {
-    this.#runsResumed.inc()
+  runResumed(reference: string): void {
+    this.#runsResumed.inc({ model: this.#modelLabel(reference) })
   }
 
   modelCalled({ model: reference, durationMs, firstChunkMs, usage, error }: ModelCall): void {

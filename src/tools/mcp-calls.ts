@@ -12,6 +12,7 @@ import type {
   CreateMessageRequest,
   ElicitRequest,
 } from '@modelcontextprotocol/sdk/types.js'
+import { isRecord } from '../base/is-record.js'
 import { timerMs } from '../base/timer-ms.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
@@ -116,6 +117,26 @@ export class McpCalls {
     }
   }
 
+  /**
+   * The pages that a server wants to be opened before it executes a call (error -32042): whether somebody has opened all of
+   * them. The call was not executed.
+   */
+  async pagesOpened(call: ActiveCall, error: unknown): Promise<boolean> {
+    const { ask, server } = this.#options
+    const code = error instanceof Error && 'code' in error ? error.code : undefined
+    const data = error instanceof Error && 'data' in error ? error.data : undefined
+    const pages = isRecord(data) && Array.isArray(data.elicitations) ? (data.elicitations as unknown[]) : []
+    if (code !== PAGE_REQUIRED || !ask || pages.length === 0 || pages.length > MOST_PAGES) return false
+    for (const page of pages) {
+      if (!isRecord(page) || typeof page.url !== 'string') return false
+      const message = typeof page.message === 'string' ? page.message : 'Open this page.'
+      const question = { server, tool: call.tool, message, url: page.url }
+      const { action } = await call.waiting(() => ask(question, call.waitingContext))
+      if (action !== 'accept') return false
+    }
+    return true
+  }
+
   async #elicited(params: ElicitRequest['params'], ask: NonNullable<McpHost['ask']>): Promise<McpAnswer> {
     const { server, logger } = this.#options
     const call = this.#callOf('elicitation')
@@ -148,6 +169,44 @@ export class McpCalls {
     return undefined
   }
 }
+
+const PAGE_REQUIRED = -32042
+const MOST_PAGES = 5
+
+/**
+ * Sends a call. A tool that is a task (the protocol's experimental long-running form) is followed to its result: each of its
+ * reports counts as progress, and it is cancelled with the call.
+ */
+export async function sendCall(
+  client: Client,
+  call: ActiveCall,
+  args: Record<string, unknown>,
+  isTask: boolean,
+): Promise<unknown> {
+  const { tool, signal } = call
+  const params = { name: tool, arguments: args }
+  // The call has its own clock, which stands still while the server asks somebody.
+  const limits = { signal, timeout: LONGEST_MS, onprogress: () => call.progressed() }
+  if (!isTask) return client.callTool(params, undefined, limits)
+  const { tasks } = client.experimental
+  let taskId: string | undefined
+  try {
+    for await (const message of tasks.callToolStream(params, undefined, { ...limits, task: {} })) {
+      call.progressed()
+      if (message.type === 'taskCreated') taskId = message.task.taskId
+      if (message.type === 'error') throw message.error
+      if (message.type !== 'result') continue
+      taskId = undefined
+      return message.result
+    }
+  } finally {
+    if (taskId !== undefined) void tasks.cancelTask(taskId, { timeout: CANCEL_MS }).catch(() => {})
+  }
+  throw new AgentError('internal', `The task of "${tool}" has ended without a result.`)
+}
+
+const LONGEST_MS = 2 ** 31 - 1
+const CANCEL_MS = 5_000
 
 /** A call that is being executed. Progress extends its time; while it waits for others, its time stands still. */
 export class ActiveCall {
@@ -232,5 +291,7 @@ export function problemOf(error: unknown, server: string): string {
   if (code === 401 || code === 403)
     return `It refuses the credentials (HTTP ${code}). Run ${loginCommand(server)}, or set \`headers\` of the server. ${words}`
   const cause = error instanceof Error && error.cause !== undefined ? ` (${messageOf(error.cause)})` : ''
-  return `${words}${cause}`
+  // Errors that the server itself returned have negative codes.
+  const status = typeof code === 'number' && code >= 400 ? ` (HTTP ${code})` : ''
+  return `${words}${status}${cause}`
 }

@@ -5,7 +5,7 @@ import { mcpResult } from '../base/mcp-result.js'
 import { AgentError } from '../errors.js'
 import type { Logger } from '../logger.js'
 import type { JsonSchema, ToolContext } from '../tool.js'
-import { type ActiveCall, type CallLimits, McpCalls, type McpHost, problemOf } from './mcp-calls.js'
+import { type ActiveCall, type CallLimits, McpCalls, type McpHost, problemOf, sendCall } from './mcp-calls.js'
 import { httpTransport, type McpLogins, type McpUrl } from './mcp-login.js'
 import { type McpProcess, processTransport } from './mcp-process.js'
 
@@ -16,6 +16,8 @@ export interface McpToolFacts {
   readonly inputSchema: JsonSchema
   readonly readOnly: boolean
   readonly idempotent: boolean
+  /** It is executed only as a task. */
+  readonly isTask: boolean
 }
 
 export interface McpServerStatus {
@@ -119,17 +121,14 @@ export class McpServer {
     for (let attempt = 1; ; attempt++) {
       const client = await this.#ready(signal)
       if (!client) return { error: this.#unavailable(tool) }
-      if (!this.#tools.some(({ name }) => name === tool)) return { error: this.#removed(tool) }
+      const facts = this.#tools.find(({ name }) => name === tool)
+      if (!facts) return { error: this.#removed(tool) }
       try {
-        const answer = await client.callTool({ name: tool, arguments: args }, undefined, {
-          signal,
-          // The call has its own clock, which stands still while the server asks somebody.
-          timeout: LONGEST_MS,
-          onprogress: () => call.progressed(),
-        })
+        const answer = await sendCall(client, call, args, facts.isTask)
         this.#restarts = 0
         return mcpResult(answer)
       } catch (error) {
+        if (attempt === 1 && (await this.#calls.pagesOpened(call, error).catch(() => false))) continue
         if (call.timedOut) return { error: `MCP server "${this.name}": "${tool}" ${call.timedOut}.` }
         if (signal.aborted) return { error: `The call of "${tool}" was stopped.` }
         const fate = await this.#fateOf(client, error)
@@ -324,7 +323,6 @@ export class McpServer {
 
 const MAX_LINE_CHARACTERS = 1_000
 const MAX_PAGES = 50
-const LONGEST_MS = 2 ** 31 - 1
 const PING_TIMEOUT_MS = 5_000
 const REFRESH_MS = 10_000
 const REFRESH_WAIT_MS = 1_000
@@ -342,9 +340,10 @@ async function listTools(client: Client, limits: () => RequestLimits): Promise<M
   let cursor: string | undefined
   for (let page = 0; page < MAX_PAGES; page++) {
     const { tools, nextCursor } = await client.listTools(defined({ cursor }), limits())
-    for (const { name, description, title, inputSchema, annotations = {} } of tools) {
+    for (const { name, description, title, inputSchema, annotations = {}, execution } of tools) {
       const { readOnlyHint: readOnly = false, idempotentHint: idempotent = false } = annotations
-      facts.push({ name, description: description ?? title ?? name, inputSchema, readOnly, idempotent })
+      const isTask = execution?.taskSupport === 'required'
+      facts.push({ name, description: description ?? title ?? name, inputSchema, readOnly, idempotent, isTask })
     }
     if (nextCursor === undefined) break
     cursor = nextCursor

@@ -1,4 +1,8 @@
-// The official MCP servers, started as processes: every tool, images on the wire, progress, cancelling, questions, the model.
+// The official MCP servers, started as processes: every tool, images on the wire, progress, cancelling, questions, the model,
+// tasks; over HTTP a late start, a wrong token and a changed list.
+import { spawn } from 'node:child_process'
+import { createServer, request as send } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,6 +15,7 @@ import type { StrictProfile } from '../../src/testing/strict/profile.js'
 import { connectMcpServers, type McpHost, type McpServerConfig } from '../../src/tools/mcp.js'
 import { strictTarget } from '../providers/strict-profiles.js'
 import { eventually } from '../support/eventually.js'
+import { freePort } from '../tools/mcp-service.js'
 import { useTool } from '../tools/use-tool.js'
 
 function server(name: string, ...args: string[]): McpServerConfig {
@@ -102,36 +107,155 @@ test('sequential-thinking: its tool', async () => {
   await useAll(await connect(server('sequential-thinking')), [['sequentialthinking', thought]])
 })
 
+/**
+ * Tools that the server offers to clients that can answer them. Two more, trigger-sampling-request-async and
+ * trigger-elicitation-request-async, are offered only to clients that answer requests as tasks, which Lango does not.
+ */
+const WHEN_ABLE = [
+  'get-roots-list',
+  'trigger-elicitation-request',
+  'trigger-sampling-request',
+  'trigger-url-elicitation',
+  'simulate-research-query',
+]
+
+/** Starts server-everything over HTTP. */
+function startEverything(port: number): void {
+  const { command, args } = server('everything', 'streamableHttp') as { command: string; args: string[] }
+  // It listens on every address unless it is told otherwise, which it has no option for.
+  const local = `import net from 'node:net'
+    const { listen } = net.Server.prototype
+    net.Server.prototype.listen = function (port, ...rest) {
+      return listen.call(this, { port: Number(port), host: '127.0.0.1' }, rest.find(each => typeof each === 'function'))
+    }`
+  const preload = ['--import', `data:text/javascript,${encodeURIComponent(local)}`]
+  const child = spawn(command, [...preload, ...args], { env: { PATH: process.env.PATH, PORT: String(port) }, stdio: 'ignore' })
+  onTestFinished(() => void child.kill('SIGKILL'))
+}
+
+/** A server before another one, which demands a token. */
+async function startTokenProxy(port: number): Promise<{ url: string; token: string }> {
+  const state = { url: '', token: 'mine' }
+  const proxy = createServer((request, response) => {
+    if (request.headers.authorization !== `Bearer ${state.token}`)
+      return void response.writeHead(401).end('wrong token')
+    const { method = 'GET', url: path = '/', headers } = request
+    const upstream = send({ host: '127.0.0.1', port, path, method, headers }, answer => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers)
+      answer.pipe(response)
+    })
+    upstream.on('error', () => response.headersSent || response.writeHead(502).end('down'))
+    request.pipe(upstream)
+    response.on('close', () => upstream.destroy())
+  })
+  await new Promise<void>(resolve => proxy.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    proxy.closeAllConnections()
+    proxy.close()
+  })
+  state.url = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`
+  return state
+}
+
 describe('everything', () => {
   const host: McpHost = {
-    ask: async ({ url }) => ({ action: 'accept', ...(url ? {} : { content: { name: 'Ada', check: true } }) }),
+    ask: async ({ url, schema }) => {
+      if (url) return { action: 'accept' }
+      const isResearch = JSON.stringify(schema).includes('interpretation')
+      return { action: 'accept', content: isResearch ? { interpretation: 'snake' } : { name: 'Ada', check: true } }
+    },
     complete: async () => ({ text: 'forty-two', model: 'm', stopReason: 'endTurn' }),
   }
 
-  test('a question, a completion, roots, progress and a resource', async () => {
-    const config = { ...server('everything'), sampling: true, roots: ['/tmp'] }
+  test('every tool that it offers', async () => {
+    const config = { ...server('everything'), sampling: true, roots: ['/tmp'], env: { GREETING: 'hello' } }
     const connection = await connect(config, host)
     // The server adds tools when it has seen what the client can do.
-    await eventually(() => connection.names()).toEqual(
-      expect.arrayContaining(['trigger-elicitation-request', 'trigger-sampling-request', 'get-roots-list']),
-    )
-    expect(await connection.use('echo', { message: 'hi' })).toEqual({ result: 'Echo: hi' })
-    expect(JSON.stringify(await connection.use('get-sum', { a: 1, b: 2 }))).toContain('3')
-    expect(JSON.stringify(await connection.use('trigger-elicitation-request'))).toContain('Ada')
-    expect(JSON.stringify(await connection.use('trigger-sampling-request', { prompt: 'x' }))).toContain(
-      'forty-two',
-    )
-    expect(JSON.stringify(await connection.use('get-roots-list'))).toContain('file:///tmp')
-    const image = await connection.use('get-tiny-image')
+    await eventually(() => connection.names()).toEqual(expect.arrayContaining([...WHEN_ABLE]))
+    const results = await useAll(connection, [
+      ['echo', { message: 'hi' }],
+      ['get-annotated-message', { messageType: 'success', includeImage: true }],
+      ['get-env', {}],
+      ['get-resource-links', { count: 2 }],
+      ['get-resource-reference', { resourceType: 'Text', resourceId: 1 }],
+      ['get-structured-content', { location: 'New York' }],
+      ['get-sum', { a: 1, b: 2 }],
+      ['get-tiny-image', {}],
+      ['gzip-file-as-resource', { name: 'x.gz', data: 'data:text/plain;base64,aGVsbG8=', outputType: 'resource' }],
+      ['toggle-simulated-logging', {}],
+      ['toggle-simulated-logging', {}],
+      ['toggle-subscriber-updates', {}],
+      ['toggle-subscriber-updates', {}],
+      ['trigger-long-running-operation', { duration: 1, steps: 2 }],
+      ['get-roots-list', {}],
+      ['trigger-elicitation-request', {}],
+      ['trigger-sampling-request', { prompt: 'x' }],
+      ['trigger-url-elicitation', { url: 'https://example.com/', message: 'Open it.' }],
+      ['simulate-research-query', { topic: 'python', ambiguous: true }],
+    ])
+    const shown = (name: string) => JSON.stringify(results.get(name))
+    expect(results.get('echo')).toEqual({ result: 'Echo: hi' })
+    expect(shown('get-sum')).toContain('3')
+    expect(shown('get-env')).toContain('hello')
+    expect(shown('get-env')).not.toContain('npm_config')
+    expect(shown('get-resource-reference')).toContain('demo://resource/dynamic/text/1')
+    expect(shown('gzip-file-as-resource')).not.toContain('H4sI')
+    expect(shown('trigger-elicitation-request')).toContain('Ada')
+    expect(shown('trigger-sampling-request')).toContain('forty-two')
+    expect(shown('trigger-url-elicitation')).toContain('User completed')
+    // A task: it asks in the middle, and its reports count as progress.
+    expect(shown('simulate-research-query')).toContain('Research Report: python (snake)')
+    expect(shown('get-roots-list')).toContain('file:///tmp')
+    const image = results.get('get-tiny-image')
     expect(image).toMatchObject({ 'lango:media': [{ mimeType: 'image/png' }] })
-    expect(String(image.result)).not.toContain('iVBOR')
-    for (const name of ['get-structured-content', 'get-resource-links', 'get-annotated-message']) {
-      const args = name === 'get-structured-content' ? { location: 'New York' } : {}
-      expect(
-        await connection.use(name, name === 'get-annotated-message' ? { messageType: 'success' } : args),
-        name,
-      ).not.toHaveProperty('error')
+    expect(String(image?.result)).not.toContain('iVBOR')
+  })
+
+  test('a page that must be opened first is a question; the call is repeated when it was opened', async () => {
+    const opened: string[] = []
+    const ask: McpHost['ask'] = async ({ url = '' }) => {
+      opened.push(url)
+      return { action: 'accept' }
     }
+    const connection = await connect(server('everything'), { ...host, ask })
+    await eventually(() => connection.names()).toContain('trigger-url-elicitation')
+    const page = { url: 'https://example.com/', errorPath: true }
+    expect(JSON.stringify(await connection.use('trigger-url-elicitation', page))).toContain('User completed')
+    expect(opened).toEqual(['https://modelcontextprotocol.io', 'https://example.com/'])
+  })
+
+  test('a task that is stopped leaves the connection as it was', async () => {
+    const connection = await connect(server('everything'), host)
+    await eventually(() => connection.names()).toContain('simulate-research-query')
+    const stop = new AbortController()
+    const stopped = connection.use('simulate-research-query', { topic: 'x' }, stop.signal)
+    stop.abort()
+    expect(await stopped).toEqual({ error: expect.stringContaining('stopped') })
+    expect(await connection.use('echo', { message: 'hi' })).toEqual({ result: 'Echo: hi' })
+  })
+
+  // The list of the other packages never changes, and they speak over standard input and output alone.
+  test('over HTTP: a late start, a wrong token, and a list that changes', async () => {
+    const port = await freePort()
+    const token = await startTokenProxy(port)
+    const connections = await connectMcpServers(
+      { x: { url: `${token.url}/mcp`, headers: { authorization: 'Bearer mine' }, sampling: true } },
+      { ...host, restartDelayMs: 1, retryDelayMs: 20 },
+    )
+    onTestFinished(() => connections.close())
+    expect(connections.missing()).toMatchObject([{ server: 'x', problem: expect.stringContaining('(HTTP 502)') }])
+    token.token = 'other'
+    await eventually(() => connections.missing()[0]?.problem).toMatch(/It refuses the credentials \(HTTP 401\)/)
+    startEverything(port)
+    token.token = 'mine'
+    const names = () => connections.tools().map(({ name }) => name.slice(2))
+    await eventually(names).toContain('echo')
+    // The server adds these when it knows the client: they come at the end.
+    await eventually(names).toEqual(expect.arrayContaining(['trigger-sampling-request']))
+    expect(names().slice(0, 2)).toEqual(['echo', 'get-annotated-message'])
+    const tool = connections.tools().find(({ name }) => name === 'x_trigger-elicitation-request')
+    const result = await useTool(tool ?? expect.unreachable(), {})
+    expect(JSON.stringify(result)).toContain('Ada')
   })
 
   test('progress extends the time of a call, and a cancelled one leaves the connection as it was', async () => {

@@ -6,6 +6,7 @@ import { resourceFromAttributes } from '@opentelemetry/resources'
 import { BasicTracerProvider, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { createClient } from '../../src/client/create-client.js'
+import { createRuntime } from '../../src/runtime/runtime.js'
 import { startStrictProvider } from '../../src/testing/start-strict-provider.js'
 import { runScript } from '../support/child.js'
 import { useContextManager } from '../support/context-manager.js'
@@ -103,5 +104,46 @@ test.each(['sqlite', 'postgres'])('client, killed process, tool: one trace (%s)'
   expect(JSON.parse(second.lines[1] ?? '')).toMatchObject({
     traceId: client.traceId,
     spanId: byStart[1]?.spanId,
+  })
+})
+
+test('a run that nobody continues after a kill has its span, with the error, in the trace of its client', async () => {
+  const collector = await startSpanCollector()
+  const model = await startStrictProvider({
+    profile: 'openai-chat',
+    script: [{ toolCalls: [{ name: 'look', args: {} }] }],
+  })
+  const store = `sqlite:${join(await temporaryFolder(), 'lango.db')}`
+  const first = await startProcess(store, model.baseUrl, collector, ['first', 'hang'])
+  const client = await insideSpan(collector, () => first.client.start('s', { text: 'Look.' }))
+  await first.untilLines(2)
+  first.process.kill('SIGKILL')
+  await first.ended
+  expireLeases(store)
+  const runtime = await createRuntime({
+    store,
+    runs: { resume: false },
+    telemetry: { endpoint: collector.endpoint, serviceName: 'second' },
+    agent: { name: 'root', model: 'demo/demo' },
+  })
+  onTestFinished(async () => {
+    await runtime.close()
+    await model.close()
+    await collector.close()
+  })
+  // The next message of the session finds the run.
+  for await (const _event of runtime.run({ sessionId: 's', text: 'And now?' }));
+  const { runId } = client.result
+  const roots = () =>
+    collector.spans.filter(
+      ({ name, attributes }) => name === 'invoke_agent root' && attributes['lango.run.id'] === runId,
+    )
+  await eventually(() => roots().length).toBe(1)
+  const ids = { traceId: client.traceId, parentSpanId: client.spanId }
+  expect(roots()).toMatchObject([{ service: 'second', ...ids }])
+  expect(roots()[0]?.attributes).toMatchObject({
+    'error.type': 'run-interrupted',
+    'gen_ai.request.model': 'gpt-4.1',
+    'lango.run.finish_reason': 'error',
   })
 })

@@ -7,6 +7,7 @@ import { createRuntime } from '../../src/runtime/runtime.js'
 import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
 import type { RunAnswer } from '../../src/tool.js'
 import { connectMcpServers, type McpServerConfig } from '../../src/tools/mcp.js'
+import { billedBy, startBilling } from '../support/billing-provider.js'
 import { startService } from './mcp-service.js'
 import { useTool } from './use-tool.js'
 
@@ -159,6 +160,44 @@ describe('a server that asks the model', () => {
     expect(result).toEqual({ error: expect.stringMatching(/Method not found/) })
     expect(provider.requests).toHaveLength(2)
   })
+})
+
+test('a server that asks the model of a run without money is refused with the words of the budget', async () => {
+  let answers = 0
+  const { url } = await startService(server => {
+    server.registerTool('think', { description: 'Thinks.' }, async () => {
+      const content = { type: 'text' as const, text: 'What is 6 times 7?' }
+      const prompt = { messages: [{ role: 'user' as const, content }], maxTokens: 500 }
+      try {
+        for (; answers < 100; answers++) await server.server.createMessage(prompt)
+        return text('never refused')
+      } catch (error) {
+        return { ...text(String(error)), isError: true }
+      }
+    })
+  })
+  const billed = await startBilling(({ messages }) => {
+    if (JSON.stringify(messages).includes('6 times 7')) return { text: '42', outputTokens: 500 }
+    const isDone = messages.some(({ role }) => role === 'tool')
+    return isDone ? { text: 'Done.' } : { toolCalls: [{ name: 'svc_think', args: {} }] }
+  })
+  const runtime = await createRuntime({
+    store: 'memory:',
+    providers: { bank: billedBy(billed.server) },
+    agent: { model: 'bank/bill-1' },
+    mcpServers: { svc: { url, sampling: true } },
+    budget: { perRunUsd: 0.1 },
+  })
+  onTestFinished(async () => {
+    await runtime.close()
+    await billed.server.close()
+  })
+  const events: RunEvent[] = []
+  for await (const event of runtime.run({ sessionId: 's', text: 'Go.' })) events.push(event)
+  const result = events.find(event => event.type === 'tool-result')
+  expect(JSON.stringify(result)).toMatch(/The budget of this run, \$0\.1, has \$[\d.e-]+ left: not enough/)
+  expect(answers).toBeGreaterThan(0)
+  expect(billed.peak()).toBeLessThanOrEqual(0.1)
 })
 
 test('a server is told the roots that are configured, and none otherwise', async () => {

@@ -203,11 +203,19 @@ export class RunHub {
   #count(event: RunEvent): void {
     const { metrics } = this.#parts
     if (event.type === 'run-start') metrics.runStarted()
-    if (event.type === 'run-resumed') metrics.runResumed()
+    if (event.type === 'run-resumed') void this.#countResumed(event.runId)
     // An answer belongs to a call that was counted when it was asked.
     if (event.type === 'tool-unknown' && event.answer === undefined) metrics.callUnknown()
     if (event.type === 'run-finish' && event.finishReason !== 'waiting')
       metrics.runFinished(event.finishReason)
+  }
+
+  /** The model is in the first event of the run, which another process may have stored. */
+  async #countResumed(runId: string): Promise<void> {
+    const { metrics, runtime } = this.#parts
+    const first = await runtime.store.runs.readEvents(runId, { limit: 2 }).catch(() => [])
+    const start = first.find(({ type }) => type === 'run-start')
+    metrics.runResumed(typeof start?.model === 'string' ? start.model : '')
   }
 
   /** The events that are stored so far. */
