@@ -8,15 +8,20 @@ export function canAsk(): boolean {
   return process.stdin.isTTY === true && process.stderr.isTTY === true
 }
 
-/** Asks on standard error and reads one line. The end of input and an abort count as no answer. */
-export function ask(question: string, signal?: AbortSignal): Promise<string> {
+/** Asks on standard error and reads one line, in lower case. The end of input and an abort count as no answer. */
+export async function ask(question: string, signal?: AbortSignal): Promise<string> {
+  return ((await askLine(question, signal)) ?? '').trim().toLowerCase()
+}
+
+/** Asks on standard error and reads one line; `undefined` at the end of input and after an abort. */
+export function askLine(question: string, signal?: AbortSignal): Promise<string | undefined> {
   return new Promise(resolve => {
     const terminal = createInterface({ input: process.stdin, output: process.stderr })
-    let answer = ''
+    let answer: string | undefined
     const end = () => terminal.close()
     terminal.on('close', () => {
       signal?.removeEventListener('abort', end)
-      resolve(answer.trim().toLowerCase())
+      resolve(answer)
     })
     // While readline reads a line, Ctrl-C is an event and raises no signal.
     terminal.on('SIGINT', () => {

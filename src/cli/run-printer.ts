@@ -1,8 +1,9 @@
 /** What `lango run` and `lango runs resume` print of a run, what they ask, and their exit codes. */
 import type { RunEvent, RunFinishReason } from '../run/run-event.js'
 import type { Runtime } from '../runtime/runtime.js'
-import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
+import type { ApprovalAnswer, CallResponse, OutcomeAnswer } from '../tool.js'
 import { missingText, sourceLabel, switchText, waitText } from '../transcript/item.js'
+import { questionForm } from '../transcript/question-form.js'
 import { answerExample, OpenQuestions, questionText, type RunQuestion } from '../transcript/questions.js'
 import { ask, askOutcome, canAsk } from './ask.js'
 import type { Flags } from './command.js'
@@ -107,15 +108,16 @@ export function presenter(flags: Flags, { loaded }: OpenedRuntime): (event: RunE
 
 export interface Call {
   name: string
+  reason?: string | undefined
   args: Readonly<Record<string, unknown>>
 }
 
 /** A person's answer, or a refusal where there is no terminal. */
 export async function decide(
-  { name, args }: Call,
+  { name, args, reason }: Call,
   flags: Flags,
   signal: AbortSignal,
-): Promise<ApprovalAnswer> {
+): Promise<ApprovalAnswer | CallResponse> {
   if (flags.yes) return 'once'
   if (flags.json || !canAsk()) {
     if (!flags.quiet)
@@ -124,6 +126,8 @@ export async function decide(
       )
     return 'no'
   }
+  const form = questionForm(args)
+  if (form) return (await import('./ask-form.js')).askForm(reason ?? `${name} asks`, form, signal)
   note(`${name} needs approval: ${fitText(plainLine(JSON.stringify(args)), 4000)}`)
   const said = await ask('Allow it? [o]nce, [a]lways, [N]o: ', signal)
   if (said.startsWith('a')) return 'always'

@@ -193,3 +193,12 @@ function wireValue(value: unknown): object {
 function nanoseconds(ms: number): string {
   return `${BigInt(ms) * 1_000_000n}`
 }
+
+/** `name=value,name=value`, percent-encoded, as the exporter of spans reads the same variable. */
+export function headerList(text = ''): [string, string][] {
+  return text.split(',').flatMap((pair): [string, string][] => {
+    const at = pair.indexOf('=')
+    if (at < 1) return []
+    return [[pair.slice(0, at).trim(), decodeURIComponent(pair.slice(at + 1).trim())]]
+  })
+}

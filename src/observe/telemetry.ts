@@ -17,7 +17,7 @@ import type { RunEvent } from '../run/run-event.js'
 import type { ExecutedCall } from '../session/tool-calls.js'
 import { traceModelCall, traceTool } from './call-spans.js'
 import { contentAttributes, inputMessage } from './genai.js'
-import { createMetrics, type GenAiMetrics, OtlpMeter } from './genai-metrics.js'
+import { createMetrics, type GenAiMetrics, headerList, OtlpMeter } from './genai-metrics.js'
 import type { CallTrace, StartedCall } from './model-calls.js'
 import { attemptAttributes, type ObservedRequest, RunSpans, type RunSpansOptions } from './spans.js'
 
@@ -393,15 +393,6 @@ function createMeter(
   const fromEnvironment = [OTEL_EXPORTER_OTLP_HEADERS, OTEL_EXPORTER_OTLP_METRICS_HEADERS].flatMap(headerList)
   const all = { ...Object.fromEntries(fromEnvironment), ...headers }
   return new OtlpMeter({ url: metricsUrl(endpoint), headers: all, serviceName, logger })
-}
-
-/** `name=value,name=value`, percent-encoded, as the exporter of spans reads the same variable. */
-function headerList(text = ''): [string, string][] {
-  return text.split(',').flatMap((pair): [string, string][] => {
-    const at = pair.indexOf('=')
-    if (at < 1) return []
-    return [[pair.slice(0, at).trim(), decodeURIComponent(pair.slice(at + 1).trim())]]
-  })
 }
 
 /** Lets code see the span that it belongs to, unless the application has seen to that. */

@@ -1,3 +1,4 @@
+import { isRecord } from '../base/is-record.js'
 import { timerMs } from '../base/timer-ms.js'
 import { AgentError } from '../errors.js'
 import type { ApprovalAnswer, ApprovalOutcome, CallResponse, OutcomeAnswer, RunAnswer } from '../tool.js'
@@ -17,10 +18,17 @@ export interface ApprovalAsk {
   onceOnly?: boolean | undefined
 }
 
-/** Answers an approval request. `true` means once, `false` means no. */
+/** Answers an approval request. `true` means once, `false` means no; an object is the answer to a form. */
 export type OnApproval = (
   ask: ApprovalAsk,
-) => ApprovalAnswer | boolean | Promise<ApprovalAnswer> | Promise<boolean> | Promise<ApprovalAnswer | boolean>
+) =>
+  | ApprovalAnswer
+  | boolean
+  | CallResponse
+  | Promise<ApprovalAnswer>
+  | Promise<boolean>
+  | Promise<ApprovalAnswer | boolean>
+  | Promise<ApprovalAnswer | boolean | CallResponse>
 
 /** A request of an earlier attempt of the run, and the answer to it. */
 export interface EarlierApproval {
@@ -67,9 +75,15 @@ export function isOutcome(answer: RunAnswer): answer is OutcomeAnswer {
 
 /** The answer of a caller's callback. One that fails has not approved. */
 export async function askPerson(onApproval: OnApproval, ask: ApprovalAsk): Promise<ApprovalAnswer> {
+  const answer = await askForm(onApproval, ask)
+  return typeof answer === 'string' ? answer : 'once'
+}
+
+/** As `askPerson`, for a question whose answer may be an object. */
+async function askForm(onApproval: OnApproval, ask: ApprovalAsk): Promise<ApprovalAnswer | CallResponse> {
   try {
     const answer = await onApproval(ask)
-    if (typeof answer === 'string') return answer
+    if (typeof answer === 'string' || isRecord(answer)) return answer
     return answer ? 'once' : 'no'
   } catch {
     return 'no'
@@ -286,7 +300,7 @@ export class QuestionDesk {
       emit({ type: 'approval-request', id, name, args: { ...args }, reason, callId })
       if (!onApproval) return
       const asked = { id, name, args, reason, onceOnly: true, ...identity }
-      void askPerson(onApproval, asked).then(answer => this.answer(id, answer))
+      void askForm(onApproval, asked).then(answer => this.answer(id, answer))
     })
   }
 

@@ -200,7 +200,10 @@ async function traceInterrupted(
     if (event.type === 'run-start') [agent, model] = [event.agent, event.model]
     if (event.seq > lastSeq) last.push(event)
   }
-  tracing?.interrupted({ runId, sessionId: key.sessionId, agent, model, trace, isResumed: true, text: '' }, last)
+  tracing?.interrupted(
+    { runId, sessionId: key.sessionId, agent, model, trace, isResumed: true, text: '' },
+    last,
+  )
 }
 
 /** For callers that look after runs from time to time: a failure is logged, and the run is looked after again. */

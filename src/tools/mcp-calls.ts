@@ -13,6 +13,7 @@ import type {
   ElicitRequest,
 } from '@modelcontextprotocol/sdk/types.js'
 import { isRecord } from '../base/is-record.js'
+import type { mcpResult } from '../base/mcp-result.js'
 import { timerMs } from '../base/timer-ms.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
@@ -182,7 +183,7 @@ export async function sendCall(
   call: ActiveCall,
   args: Record<string, unknown>,
   isTask: boolean,
-): Promise<unknown> {
+): Promise<Parameters<typeof mcpResult>[0]> {
   const { tool, signal } = call
   const params = { name: tool, arguments: args }
   // The call has its own clock, which stands still while the server asks somebody.

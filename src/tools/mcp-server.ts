@@ -343,7 +343,14 @@ async function listTools(client: Client, limits: () => RequestLimits): Promise<M
     for (const { name, description, title, inputSchema, annotations = {}, execution } of tools) {
       const { readOnlyHint: readOnly = false, idempotentHint: idempotent = false } = annotations
       const isTask = execution?.taskSupport === 'required'
-      facts.push({ name, description: description ?? title ?? name, inputSchema, readOnly, idempotent, isTask })
+      facts.push({
+        name,
+        description: description ?? title ?? name,
+        inputSchema,
+        readOnly,
+        idempotent,
+        isTask,
+      })
     }
     if (nextCursor === undefined) break
     cursor = nextCursor

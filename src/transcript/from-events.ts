@@ -23,6 +23,7 @@ import {
   withOutcome,
   withoutWaits,
 } from './item.js'
+import { askingFacts, unasked } from './question-form.js'
 
 export interface RunTranscript {
   readonly runId: string
@@ -252,7 +253,7 @@ function withResult(
     durationMs === undefined ? {} : { durations: { ...run.notes.durations, [id]: durationMs } }
   const measured: RunTranscript = { ...seen, notes: { ...seen.notes, ...durations } }
   return updateTool(measured, place, tool => {
-    const { startedAt, reason: _reason, onceOnly: _once, ...call } = tool
+    const { startedAt, ...call } = unasked(tool)
     const seenMs = now === undefined || startedAt === undefined ? undefined : now - startedAt
     const took = durationMs ?? seenMs
     const known = withOutcome(result, call.outcome)
@@ -272,17 +273,16 @@ export function isOpen({ status, outcome }: ToolItem): boolean {
 }
 
 function withRequest(run: RunTranscript, event: EventOf<'approval-request'>): RunTranscript {
-  const { id, name, args } = event
-  const reason = event.reason === undefined ? {} : { reason: event.reason }
+  const { id, name, args, reason } = event
   const isAdks = run.calls.some(call => call.id === id && call.name === CONFIRMATION_TOOL)
-  const asked = isAdks ? [{ id, name, args, ...reason }] : []
-  const asking = { ...run, confirmations: [...run.confirmations, ...asked] }
+  const asked = { id, name, args, ...defined({ reason }) }
+  const asking = isAdks ? { ...run, confirmations: [...run.confirmations, asked] } : run
   const place = openTool(run, event.callId ?? id)
-  const facts = { status: 'waiting' as const, ...reason, ...(isAdks ? { onceOnly: true as const } : {}) }
+  const facts = askingFacts(event, isAdks)
   if (place >= 0) return updateTool(asking, place, tool => ({ ...tool, ...facts }))
   if (isAdks) return asking
   // A call of an agent inside a tool, whose calls are not events.
-  return pushTool(run, { author: '', callId: id, name, args, status: 'waiting', ...reason })
+  return pushTool(run, { author: '', callId: id, name, args, ...facts })
 }
 
 function withApproval(
@@ -295,10 +295,10 @@ function withApproval(
   const confirmations = run.confirmations.filter(asked => asked.id !== event.id)
   const place = openTool(run, id)
   if (place < 0) return { ...run, confirmations }
-  const approvals = { ...run.notes.approvals, [id]: answer }
-  const noted: RunTranscript = { ...run, confirmations, notes: { ...run.notes, approvals } }
-  return updateTool(noted, place, ({ reason: _reason, onceOnly: _once, startedAt, ...tool }) => ({
-    ...tool,
+  const notes = { ...run.notes, approvals: { ...run.notes.approvals, [id]: answer } }
+  const noted: RunTranscript = { ...run, confirmations, notes }
+  return updateTool(noted, place, ({ startedAt, ...tool }) => ({
+    ...unasked(tool),
     status: 'running',
     approval: answer,
     // Without the wait for a person; unknown when its beginning was not seen.

@@ -19,6 +19,7 @@ import type { HistoryCut } from '../session/message.js'
 import type { Source } from '../session/sources.js'
 import { type RunUsage, sumUsage } from '../session/usage.js'
 import type { ApprovalOutcome, OnUnknown, OutcomeAnswer } from '../tool.js'
+import type { QuestionForm } from './question-form.js'
 
 export type TranscriptItem =
   | UserItem
@@ -103,6 +104,8 @@ export interface ToolItem extends ItemIdentity {
   readonly reason?: string
   /** The approval cannot be given for later calls: ADK asks for each. Only while it is requested. */
   readonly onceOnly?: true
+  /** What the tool asks for; only while it does. */
+  readonly form?: QuestionForm & { readonly id: string }
   readonly approval?: ApprovalOutcome
   readonly outcome?: UnknownOutcome
   /** Milliseconds since 1970, of a call that is open and was seen when it began. */

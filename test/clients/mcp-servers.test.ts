@@ -1,9 +1,9 @@
 // The official MCP servers, started as processes: every tool, images on the wire, progress, cancelling, questions, the model,
 // tasks; over HTTP a late start, a wrong token and a changed list.
 import { spawn } from 'node:child_process'
+import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
 import { createServer, request as send } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -129,7 +129,10 @@ function startEverything(port: number): void {
       return listen.call(this, { port: Number(port), host: '127.0.0.1' }, rest.find(each => typeof each === 'function'))
     }`
   const preload = ['--import', `data:text/javascript,${encodeURIComponent(local)}`]
-  const child = spawn(command, [...preload, ...args], { env: { PATH: process.env.PATH, PORT: String(port) }, stdio: 'ignore' })
+  const child = spawn(command, [...preload, ...args], {
+    env: { PATH: process.env.PATH, PORT: String(port) },
+    stdio: 'ignore',
+  })
   onTestFinished(() => void child.kill('SIGKILL'))
 }
 
@@ -162,7 +165,10 @@ describe('everything', () => {
     ask: async ({ url, schema }) => {
       if (url) return { action: 'accept' }
       const isResearch = JSON.stringify(schema).includes('interpretation')
-      return { action: 'accept', content: isResearch ? { interpretation: 'snake' } : { name: 'Ada', check: true } }
+      return {
+        action: 'accept',
+        content: isResearch ? { interpretation: 'snake' } : { name: 'Ada', check: true },
+      }
     },
     complete: async () => ({ text: 'forty-two', model: 'm', stopReason: 'endTurn' }),
   }
@@ -181,7 +187,10 @@ describe('everything', () => {
       ['get-structured-content', { location: 'New York' }],
       ['get-sum', { a: 1, b: 2 }],
       ['get-tiny-image', {}],
-      ['gzip-file-as-resource', { name: 'x.gz', data: 'data:text/plain;base64,aGVsbG8=', outputType: 'resource' }],
+      [
+        'gzip-file-as-resource',
+        { name: 'x.gz', data: 'data:text/plain;base64,aGVsbG8=', outputType: 'resource' },
+      ],
       ['toggle-simulated-logging', {}],
       ['toggle-simulated-logging', {}],
       ['toggle-subscriber-updates', {}],
@@ -243,9 +252,13 @@ describe('everything', () => {
       { ...host, restartDelayMs: 1, retryDelayMs: 20 },
     )
     onTestFinished(() => connections.close())
-    expect(connections.missing()).toMatchObject([{ server: 'x', problem: expect.stringContaining('(HTTP 502)') }])
+    expect(connections.missing()).toMatchObject([
+      { server: 'x', problem: expect.stringContaining('(HTTP 502)') },
+    ])
     token.token = 'other'
-    await eventually(() => connections.missing()[0]?.problem).toMatch(/It refuses the credentials \(HTTP 401\)/)
+    await eventually(() => connections.missing()[0]?.problem).toMatch(
+      /It refuses the credentials \(HTTP 401\)/,
+    )
     startEverything(port)
     token.token = 'mine'
     const names = () => connections.tools().map(({ name }) => name.slice(2))

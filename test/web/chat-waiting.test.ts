@@ -54,3 +54,39 @@ test('an answer that another attempt writes again is shown once, with a note', a
   await thread.getByText('The run was resumed (attempt 2)').waitFor()
   expect(await thread.getByText('The letter is ha', { exact: true }).count()).toBe(0)
 })
+
+test('the form of a question is shown by its schema, checked, and its answer stored', async () => {
+  const schema = {
+    type: 'object',
+    properties: {
+      name: { type: 'string', title: 'Your name', description: 'In full.' },
+      color: { type: 'string', enum: ['red', 'green'] },
+      agreed: { type: 'boolean' },
+    },
+    required: ['name'],
+  }
+  const args = { server: 'svc', message: 'Who are you?', schema }
+  const reason = 'MCP server "svc" asks: Who are you?'
+  const { page, runId, server } = await openRun({
+    events: [
+      { type: 'tool-call', author: 'root', id: 'call-1', name: 'svc_ask', args: {} },
+      { type: 'approval-request', id: 'call-1/question-1', callId: 'call-1', name: 'svc_ask', args, reason },
+    ],
+  })
+  const card = page.getByRole('article', { name: 'Tool svc_ask' })
+  await card.getByText('Who are you?').waitFor()
+  await card.getByRole('button', { name: 'Send' }).click()
+  await card.getByRole('alert').getByText('Your name is needed.').waitFor()
+  await card.getByLabel('Your name').fill('Ada')
+  await card.getByLabel('color').selectOption('green')
+  await card.getByLabel('agreed').check()
+  await card.getByRole('button', { name: 'Send' }).click()
+  const { runs } = server.runtime.store
+  await eventually(async () => (await runs.readSignals?.(runId))?.map(({ signal }) => signal)).toEqual([
+    {
+      type: 'response',
+      callId: 'call-1/question-1',
+      response: { action: 'accept', content: { name: 'Ada', color: 'green', agreed: true } },
+    },
+  ])
+})

@@ -9,7 +9,8 @@ import {
   ProcessTerminal,
   TUI,
 } from '@earendil-works/pi-tui'
-import type { ApprovalAnswer, OutcomeAnswer } from '../../tool.js'
+import type { ApprovalAnswer, CallResponse, OutcomeAnswer } from '../../tool.js'
+import { questionForm } from '../../transcript/question-form.js'
 import {
   type ApprovalQuestion,
   type CallFacts,
@@ -18,6 +19,7 @@ import {
   HUNG_UP,
 } from './chat-session.js'
 import { COMMANDS, readLine } from './commands.js'
+import { FormPrompt } from './form-prompt.js'
 import { clip, Transcript } from './item-lines.js'
 import { type Choice, usableProviders } from './model-choices.js'
 import { approvalQuestion, CallPrompt, type CallQuestion, outcomeQuestion, Picker } from './prompts.js'
@@ -121,8 +123,10 @@ class ChatScreen implements ChatUi {
     }
   }
 
-  askApproval(question: ApprovalQuestion, signal: AbortSignal): Promise<ApprovalAnswer> {
-    return this.#ask(approvalQuestion(question), signal)
+  askApproval(question: ApprovalQuestion, signal: AbortSignal): Promise<ApprovalAnswer | CallResponse> {
+    const form = questionForm(question.args)
+    if (!form) return this.#ask(approvalQuestion(question), signal)
+    return this.#prompt<CallResponse | 'no'>(new FormPrompt(question, form, this.#theme), 'no', signal)
   }
 
   askOutcome(call: CallFacts, signal: AbortSignal): Promise<OutcomeAnswer> {
@@ -130,8 +134,16 @@ class ChatScreen implements ChatUi {
   }
 
   #ask<Answer>(question: CallQuestion<Answer>, signal: AbortSignal): Promise<Answer> {
+    const prompt = new CallPrompt(question, this.#theme, () => this.#terminal.rows)
+    return this.#prompt(prompt, question.otherwise, signal)
+  }
+
+  #prompt<Answer>(
+    prompt: Component & { onAnswer(answer: Answer): void },
+    otherwise: Answer,
+    signal: AbortSignal,
+  ): Promise<Answer> {
     return new Promise(resolve => {
-      const prompt = new CallPrompt(question, this.#theme, () => this.#terminal.rows)
       const done = (answer: Answer) => {
         const index = this.#questions.indexOf(prompt)
         if (index >= 0) this.#questions.splice(index, 1)
@@ -139,7 +151,7 @@ class ChatScreen implements ChatUi {
         resolve(answer)
       }
       prompt.onAnswer = done
-      signal.addEventListener('abort', () => done(question.otherwise), { once: true })
+      signal.addEventListener('abort', () => done(otherwise), { once: true })
       this.#questions.push(prompt)
       this.#arrange()
     })

@@ -11,7 +11,7 @@ import type { RunEvent } from '../../run/run-event.js'
 import type { SessionKey } from '../../session/message.js'
 import type { ModelOptions } from '../../session/model-options.js'
 import type { PriceOf } from '../../session/usage.js'
-import type { ApprovalAnswer, OutcomeAnswer } from '../../tool.js'
+import type { ApprovalAnswer, CallResponse, OutcomeAnswer, RunAnswer } from '../../tool.js'
 import type { Confirmation } from '../../transcript/from-events.js'
 import { OpenQuestions, type RunQuestion } from '../../transcript/questions.js'
 import type { OpenedRuntime } from '../open-runtime.js'
@@ -27,7 +27,8 @@ export interface ChatUi {
   /** There is a person to ask: runs that are found unfinished are followed. */
   readonly canAsk?: boolean
   /** Asks whether a tool may run. Ends with a no when the signal comes first. */
-  askApproval(question: ApprovalQuestion, signal: AbortSignal): Promise<ApprovalAnswer>
+  /** An object answers a form. */
+  askApproval(question: ApprovalQuestion, signal: AbortSignal): Promise<ApprovalAnswer | CallResponse>
   /** Asks whether a call took effect. Ends with `leave` when the signal comes first. */
   askOutcome(call: CallFacts, signal: AbortSignal): Promise<OutcomeAnswer>
   /** Says what is being waited for. */
@@ -292,7 +293,7 @@ export class ChatSession {
       const facts = { name, args, ...defined({ reason }) }
       const asked = (signal: AbortSignal) =>
         asks === 'approval' ? this.#ui?.askApproval(facts, signal) : this.#ui?.askOutcome(facts, signal)
-      void this.#asked<ApprovalAnswer | OutcomeAnswer>(callId, asked)
+      void this.#asked<RunAnswer>(callId, asked)
         .then(said => {
           // A question that ends with the chat, or with the run, was not answered.
           const isOver = this.#hasLeft || this.#abort?.signal.aborted !== false
@@ -317,7 +318,7 @@ export class ChatSession {
     if (this.#state.phase === 'starting') this.dispatch({ type: 'phase', phase: 'waiting', at: Date.now() })
   }
 
-  async #ask(callId: string, question: ApprovalQuestion): Promise<ApprovalAnswer> {
+  async #ask(callId: string, question: ApprovalQuestion): Promise<ApprovalAnswer | CallResponse> {
     const asked = this.#asked(callId, signal => this.#ui?.askApproval(question, signal))
     return (await asked) ?? 'no'
   }

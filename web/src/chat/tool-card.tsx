@@ -9,6 +9,7 @@ import { Icon, type IconName } from '../shared/icons.js'
 import type { ApprovalAnswer, OutcomeAnswer } from '../state/api.js'
 import { formatDuration, formatValue, summarize } from '../state/format.js'
 import { asksPerson } from '../state/live-run.js'
+import { QuestionFields } from './question-fields.js'
 
 /** A call and its answer: one line when it is folded, everything when it is open. */
 export function ToolCard({ entry }: { entry: ToolItem }) {
@@ -120,6 +121,7 @@ const ONCE = ANSWERS.filter(({ answer }) => answer !== 'always')
 
 function Approval({ entry }: { entry: ToolItem }) {
   const { thread } = useChat()
+  if (entry.form) return <QuestionFields form={entry.form} entry={entry} />
   return (
     <div className="approval">
       <p>{entry.reason ?? `May ${entry.name} run with these arguments?`}</p>
