@@ -208,7 +208,7 @@ function poolConfig(
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     // 0 means no limit.
-    query_timeout: queryTimeoutMs === 0 ? 0 : queryTimeoutMs + NETWORK_GRACE_MS,
+    query_timeout: queryTimeoutMs + Math.min(queryTimeoutMs, NETWORK_GRACE_MS),
     application_name: 'lango',
     // Counters and times stay far below 2^53, so bigints are read as numbers.
     types: {

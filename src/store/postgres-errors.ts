@@ -154,6 +154,8 @@ export function toAgentError(
 }
 
 function permissionAdvice(message: string): string {
+  if (/row-level security/.test(message))
+    return `${message}. The role is limited to the rows of its app and user`
   return /for (table|sequence|view)/.test(message)
     ? `${message}. Grant the user SELECT, INSERT, UPDATE and DELETE on all tables, and repeat the grants after an update`
     : 'grant the user the right to create tables'

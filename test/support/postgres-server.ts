@@ -15,6 +15,8 @@ const run = promisify(execFile)
 export interface PostgresServer {
   /** Of the database `postgres`, as its superuser. */
   url: string
+  /** Of the server's first process. */
+  pid(): number
   /** Ends the server in the midst of its work, as a crash does, and starts it again at the same address. */
   restart(): Promise<void>
   stop(): Promise<void>
@@ -62,6 +64,7 @@ export async function startPostgres(
     process.once('exit', () => server.child.kill('SIGQUIT'))
     return {
       url: server.url,
+      pid: () => server.child.pid ?? 0,
       restart: async () => {
         await endServer(server.child)
         server = await start(server.port)
