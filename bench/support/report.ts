@@ -51,6 +51,12 @@ export class Report {
     )
   }
 
+  /** A rate that must be at least `limit` times the peer's. */
+  rate(name: string, unit: string, ours: number, peer: number, limit?: number): void {
+    const goal = limit === undefined ? '' : `≥ ${limit}×`
+    this.add(name, unit, ours, peer, ours / peer, goal, ratio => ratio >= (limit ?? 0), limit)
+  }
+
   /** A share in percent that must be at least `least`. */
   share(name: string, percent: number, least?: number): void {
     const goal = least === undefined ? '' : `≥ ${least} %`
