@@ -1,7 +1,7 @@
 // The JavaScript of the package: one file per entry, and the modules that they share in few files. Starting a command
 // costs more by the number of its files than by their size, and Node loads each of them apart; the text of every module
 // stays as it was written. What is imported on demand in the sources still is.
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -22,6 +22,7 @@ export async function buildCode(outDir) {
     root: ROOT,
     publicDir: false,
     logLevel: 'error',
+    plugins: [{ name: 'optional-packages', renderChunk: code => mayBeMissing(code) }],
     build: {
       ssr: true,
       outDir,
@@ -39,6 +40,17 @@ export async function buildCode(outDir) {
       },
     },
   })
+}
+
+/**
+ * Bundlers of applications refuse to build when an import cannot be resolved, unless its failure is handled in place. The
+ * optional packages are loaded on use, and whoever loads one says which is missing.
+ */
+function mayBeMissing(code) {
+  const { peerDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+  const names = Object.keys(peerDependencies).join('|')
+  const imports = new RegExp(`\\bimport\\((["'])((?:${names})(?:/[^"']*)?)\\1\\)`, 'g')
+  return code.replace(imports, 'import($1$2$1).catch((error) => { throw error; })')
 }
 
 function entries() {

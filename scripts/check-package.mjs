@@ -1,4 +1,4 @@
-// What would be published: entry points exist, types resolve for ESM users, nothing odd in package.json. The tarball is
+// What would be published: no file too many, entry points exist, types resolve for ESM users, nothing odd in package.json. The tarball is
 // unpacked into empty strict TypeScript projects, ESM and CommonJS: every entry loads in both, and every code block of README,
 // docs and comments compiles there.
 import { spawnSync } from 'node:child_process'
@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { compileBlocks, findCodeBlocks } from './check-code-blocks.mjs'
+import { packageProblems } from './package-files.mjs'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const ATTW = 'node_modules/@arethetypeswrong/cli/dist/index.js'
@@ -111,7 +112,9 @@ function check() {
       const { status, stdout, stderr } = run(process.execPath, args)
       return status === 0 ? [] : [`${name} failed:\n${stdout}${stderr}`]
     })
-    return [...failed, ...PROJECTS.flatMap(project => checkProject(project, tarball))]
+    const listed = run('tar', ['-tzf', tarball]).stdout.trim().split('\n')
+    const files = packageProblems(listed.map(name => name.replace(/^package\//, '')))
+    return [...files, ...failed, ...PROJECTS.flatMap(project => checkProject(project, tarball))]
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }

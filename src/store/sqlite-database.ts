@@ -390,7 +390,8 @@ export async function loadDriver(): Promise<typeof import('@photostructure/sqlit
     return await import('@photostructure/sqlite')
   } catch (cause) {
     throw unavailable(
-      `The SQLite driver cannot be loaded (${messageOf(cause)}): run npm install @photostructure/sqlite`,
+      `The SQLite driver cannot be loaded (${messageOf(cause)}): run npm install @photostructure/sqlite. ` +
+        'It is native: a bundler must leave it out (external), and the package be installed beside the bundle',
       cause,
     )
   }

@@ -1,0 +1,126 @@
+// The files for publishing and deploying: what is in the tarball, when a version may be published, and what containers,
+// workflows and units of systemd promise.
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { releaseProblems, schemaIn } from '../../scripts/check-release.mjs'
+import { packageProblems } from '../../scripts/package-files.mjs'
+import { KNOWN_VERSION } from '../../src/store/migrations.js'
+
+const ROOT = join(import.meta.dirname, '../..')
+const read = (name: string) => readFileSync(join(ROOT, name), 'utf8')
+
+const FILES = [
+  'package.json',
+  'docs/server.md',
+  'docs/images/chat.png',
+  'examples/quick-start.ts',
+  'dist/index.js',
+  'dist/chunks/store.js',
+  'dist/store/sql-store.d.ts',
+  'dist/web/index.html.br',
+  'dist/web/assets/index-BkZQ3qAj.css',
+  'dist/web/docs/adr/0001-default-token-budget.html',
+  'dist/web/docs/images/chat.png',
+]
+
+describe('the contents of the package', () => {
+  test('a package with one file of each kind has no problem', () => {
+    expect(packageProblems(FILES)).toEqual([])
+  })
+
+  test.each([
+    'dist/web/.docs-digest',
+    'dist/index.js.map',
+    'dist/store/sqlite-file.test.d.ts',
+    'dist/lango.db',
+    'src/index.ts',
+    'test/fixtures/wire.json',
+    '.env',
+    'docs/adr/0001-default-token-budget.md',
+  ])('%s is not expected', name => {
+    expect(packageProblems([...FILES, name])).toEqual([expect.stringContaining(name)])
+  })
+
+  test('a package without its code is reported', () => {
+    expect(packageProblems(FILES.filter(name => name !== 'dist/index.js'))).toHaveLength(1)
+  })
+})
+
+describe('a version that may be published', () => {
+  const files = {
+    manifest: { version: '0.2.0', repository: { type: 'git' } },
+    lock: { version: '0.2.0' },
+    changelog: '# Changelog\n\n## [Unreleased]\n\n## [0.2.0] - 2026-12-01\n\n### Added\n\n- More.\n',
+    schema: 12,
+    fixtures: ['v11.db.gz', 'v12.db.gz'],
+  }
+
+  test('has its number in the tag, both manifests and a dated section of the changelog', () => {
+    expect(releaseProblems('v0.2.0', files)).toEqual([])
+  })
+
+  test.each([
+    ['v0.3.0', files, 'The tag is v0.3.0'],
+    ['v0.2.0', { ...files, lock: { version: '0.1.0' } }, 'package-lock.json has the version 0.1.0'],
+    ['v0.2.0', { ...files, manifest: { version: '0.2.0' } }, 'no repository'],
+    ['v0.2.0', { ...files, changelog: '## [Unreleased]\n' }, 'no section [0.2.0]'],
+    ['v0.2.0', { ...files, changelog: '## [0.2.0] - 2026-12-01\n' }, 'no entry'],
+    ['v0.2.0', { ...files, changelog: '## [0.2.0]\n\n- More.\n' }, 'no date'],
+    ['v0.2.0', { ...files, changelog: `## [Unreleased]\n\n- Else.\n\n${files.changelog}` }, '[Unreleased]'],
+    ['v0.2.0', { ...files, schema: 13 }, 'no database of schema 13'],
+  ])('%s with a mistake is refused: %#', (tag, wrong, words) => {
+    expect(releaseProblems(tag, wrong)).toEqual([expect.stringContaining(words)])
+  })
+})
+
+test('the version of the schema is read from the sources', () => {
+  expect(schemaIn(read('src/store/migrations.ts'))).toBe(KNOWN_VERSION)
+})
+
+test('the workflow publishes with provenance, without a token, after the checks of the version', () => {
+  const { on, jobs } = parse(read('.github/workflows/release.yml'))
+  expect(on).toEqual({ push: { tags: ['v*'] } })
+  const { permissions, steps } = jobs.publish
+  expect(permissions).toEqual({ contents: 'read', 'id-token': 'write' })
+  const commands = steps.flatMap((step: { run?: string }) => step.run ?? [])
+  expect(commands.at(-1)).toBe('npm publish --provenance --access public')
+  expect(commands).toContain('node scripts/check-release.mjs "$GITHUB_REF_NAME"')
+  expect(read('.github/workflows/release.yml')).not.toMatch(/secrets\.|NODE_AUTH_TOKEN/)
+})
+
+test('the tests run on every supported major of Node', () => {
+  const { jobs } = parse(read('.github/workflows/ci.yml'))
+  expect(jobs.tests.strategy.matrix.node).toEqual([20, 22, 24])
+})
+
+test('the image runs as a user, keeps the database in a volume, and gets signals itself', () => {
+  const stages = read('Dockerfile').split(/^FROM /m)
+  const last = stages.at(-1) ?? ''
+  const instructions = last.replaceAll('\\\n', ' ').split('\n')
+  const of = (name: string) => instructions.filter(line => line.startsWith(`${name} `))
+  expect(stages.length).toBeGreaterThan(3)
+  expect(of('USER')).toEqual(['USER node'])
+  expect(of('VOLUME')).toEqual(['VOLUME /data'])
+  expect(of('HEALTHCHECK')).toEqual([expect.stringContaining('/api/health')])
+  expect(of('STOPSIGNAL')).toEqual(['STOPSIGNAL SIGTERM'])
+  // The form with brackets: a shell between would not pass signals on.
+  expect(of('ENTRYPOINT')).toEqual(['ENTRYPOINT ["node", "/app/dist/cli/main.js"]'])
+  expect(last).toContain('LANGO_STORE=sqlite:/data/')
+  const ignored = read('.dockerignore').split('\n')
+  expect(ignored).toEqual(expect.arrayContaining(['.git', '.env', '**/node_modules', '**/*.db']))
+})
+
+test('the services wait for the database, and nothing has a password of its own', () => {
+  const { services, volumes } = parse(read('compose.yaml'))
+  const { lango, database } = services
+  expect(lango.depends_on).toEqual({ database: { condition: 'service_healthy' } })
+  expect(database.healthcheck.test).toEqual(['CMD-SHELL', 'pg_isready -U lango -d lango'])
+  expect(database.volumes).toEqual(['database:/var/lib/postgresql'])
+  expect(Object.keys(volumes)).toEqual(['database'])
+  expect(lango.environment.LANGO_TOKENS).toMatch(/^\$\{LANGO_TOKENS:\?/)
+  expect(database.environment.POSTGRES_PASSWORD).toMatch(/^\$\{POSTGRES_PASSWORD:\?/)
+  expect(lango.ports).toEqual(['127.0.0.1:18789:18789'])
+  expect(lango.init).toBe(true)
+})
