@@ -73,7 +73,7 @@ function project(name: string, include: string[], exclude: string[]): TestProjec
     test: {
       name,
       include,
-      exclude: ['**/node_modules/**', 'test/clients/**', ...exclude],
+      exclude: ['**/node_modules/**', 'test/clients/**', 'test/lanes/**', ...exclude],
       pool: 'forks',
       isolate: !isShared,
       setupFiles: ['test/support/fixed-seed.ts', ...(isShared ? ['test/support/no-leaks.ts'] : [])],
@@ -85,9 +85,11 @@ function project(name: string, include: string[], exclude: string[]): TestProjec
   }
 }
 
-/** The folder of the clients has packages of its own, which may be installed at this moment. */
+/** The folders of the clients and lanes have packages of their own, which may be installed at this moment. */
 function filesWith(pattern: RegExp): string[] {
-  const tests = readdirSync(join(import.meta.dirname, 'test')).filter(name => name !== 'clients')
+  const tests = readdirSync(join(import.meta.dirname, 'test')).filter(
+    name => name !== 'clients' && name !== 'lanes',
+  )
   return ['src', ...tests.map(name => `test/${name}`)].flatMap(folder =>
     readdirSync(join(import.meta.dirname, folder), { recursive: true, encoding: 'utf8' })
       .map(name => `${folder}/${name}`)

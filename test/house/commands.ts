@@ -52,6 +52,8 @@ const NOT_RUN: readonly [RegExp, string][] = [
   [/^npm ci\b/, 'installs a clone: the first step of every run of CI'],
   [/^npm install\b/, 'needs the registry; scripts/check-package.mjs installs the tarball without it'],
   [/^npm (test|run (check|fuzz|simulate|chaos))\b/, 'takes minutes: steps of CI'],
+  [/^(docker|sudo|gcloud|fly)\b/, 'changes a machine or an account of somebody'],
+  [/^npx esbuild\b/, 'a program of somebody; the lanes of npm run test:lanes build theirs so'],
   [/^npm run (bench|build)\b/, 'takes minutes: measures'],
   [/^15 3 \* \* \*/, 'a line of crontab; its command is run on its own'],
   [/^(pg_dump|pg_restore|psql)\b/, 'a program of PostgreSQL that is not installed with Lango'],
