@@ -33,7 +33,7 @@ import {
   rowToQueued,
   unfinishedConditions,
 } from './sql-queue.js'
-import { findRun, forgetEmptyTask, isDeleted, readRequestsTask, saveRequestTask } from './sql-requests.js'
+import { findRun, forgetEmpty, isDeleted, readRequestsTask, saveRequestTask } from './sql-requests.js'
 import type { SqlTickets } from './sql-tickets.js'
 import { runHasEnded, runOfAnotherSession } from './store-errors.js'
 
@@ -185,7 +185,7 @@ export class SqlRuns implements RunStore {
       requests: await this.#pruneTable('lango_run_requests', 'step', before),
       signals: await this.#pruneTable('lango_run_signals', 'id', before),
     }
-    await this.#database.write(() => forgetEmptyTask(this.#database.dialect))
+    await forgetEmpty(this.#database)
     return pruned
   }
 

@@ -145,6 +145,15 @@ test('a database that only reads is refused at the start and by doctor, and read
   await foreign.close()
 })
 
+test('a replica is refused at the start and by doctor', async () => {
+  const replica = await startPostgres({ standby: true })
+  for (const attempt of [() => openStore(replica.url), () => inspectStore(replica.url)])
+    expect((await failureOf(attempt())).message).toContain(
+      'is a replica, which only reads: use the address of the primary',
+    )
+  await replica.stop()
+})
+
 test('a primary that only reads for a moment is waited for', async () => {
   await admin('CREATE DATABASE demoted')
   const url = urlWith({ pathname: '/demoted' })
@@ -296,6 +305,7 @@ test('writers go on while old runs are pruned', async () => {
   const writing = (async () => {
     while (!isOver) {
       await store.appendMessage(key, MESSAGE)
+      await store.runs.saveRequest('r-new', written, { text: 'long '.repeat(2000) })
       written += 1
     }
   })()

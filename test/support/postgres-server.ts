@@ -31,6 +31,8 @@ export async function startPostgres(
     /** What was committed survives the end of the server, though not of the machine: restarts lose nothing. */
     keepsCommits?: boolean
     settings?: Record<string, string>
+    /** Replays the log of a primary, and only reads. */
+    standby?: boolean
   } = {},
 ): Promise<PostgresServer> {
   const folder = await mkdtemp(join(tmpdir(), 'lango-postgres-'))
@@ -47,6 +49,7 @@ export async function startPostgres(
       ...identity,
       cwd: folder,
     })
+    if (options.standby) await writeFile(join(data, 'standby.signal'), '')
     const start = (port?: number) =>
       startServer({
         native,
@@ -144,7 +147,7 @@ function untilReady(child: ChildProcess): Promise<string | undefined> {
     child.stderr?.on('data', chunk => {
       // The log is read to the end, or the server would block on a full pipe.
       if (log.length < 100_000) log += chunk
-      if (log.includes('ready to accept connections')) resolve(undefined)
+      if (/ready to accept (read-only )?connections/.test(log)) resolve(undefined)
     })
     child.on('exit', () => resolve(log))
     child.on('error', error => resolve(error.message))
