@@ -15,7 +15,7 @@ describe('parseStoreUrl', () => {
       'postgres://ann:pw@host:5433/db?pool=3&sslmode=require&query_timeout=500',
       {
         driver: 'postgres',
-        connectionString: 'postgres://ann:pw@host:5433/db?sslmode=verify-full',
+        connectionString: 'postgres://ann:pw@host:5433/db?sslmode=require',
         poolSize: 3,
         queryTimeoutMs: 500,
         shownUrl: 'postgres://host:5433/db',

@@ -227,17 +227,13 @@ function poolerChoices(
   }
 }
 
-/**
- * The certificate is verified in every mode but two. The driver announces weaker meanings of some modes for a later
- * version: here they keep theirs.
- */
 function checkTls(options: URLSearchParams): void {
   const mode = options.get('sslmode')
-  if (mode === null || mode === 'disable' || mode === 'no-verify') return
-  if (!['prefer', 'require', 'verify-ca', 'verify-full'].includes(mode))
+  if (mode !== null && !TLS_MODES.includes(mode))
     throw badUrl(`sslmode is "${mode}"`, 'sslmode is disable, require, verify-full or no-verify')
-  if (options.get('uselibpqcompat') !== 'true') options.set('sslmode', 'verify-full')
 }
+
+const TLS_MODES = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify']
 
 /** A day: timers are limited to about 24 days. */
 const MOST_TIMEOUT_MS = 86_400_000

@@ -202,7 +202,7 @@ function poolConfig(
   { types }: Driver,
 ): PoolConfig {
   return {
-    connectionString,
+    connectionString: verified(connectionString),
     max: poolSize,
     connectionTimeoutMillis: connectTimeoutMs(queryTimeoutMs),
     keepAlive: true,
@@ -216,6 +216,18 @@ function poolConfig(
         type === BIGINT ? Number : types.getTypeParser(type, format as 'text'),
     },
   }
+}
+
+/**
+ * The certificate is verified in every mode but `disable` and `no-verify`. The driver announces weaker meanings of some
+ * modes for a later version: here they keep theirs.
+ */
+function verified(connectionString: string): string {
+  const url = new URL(connectionString)
+  const isWeaker = ['prefer', 'require', 'verify-ca'].includes(url.searchParams.get('sslmode') ?? '')
+  if (isWeaker && url.searchParams.get('uselibpqcompat') !== 'true')
+    url.searchParams.set('sslmode', 'verify-full')
+  return url.href
 }
 
 /** A shorter statement timeout also limits the wait for a connection. */
