@@ -66,6 +66,9 @@ function everyCommand(command: CommandSpec = LANGO, path = LANGO.name): CommandL
 
 const RUNNING = new Set(['lango run', 'lango runs resume', 'lango chat', 'lango serve', 'lango web'])
 
+/** On a terminal, these ask whether to trust the folder. */
+const ASKING = new Set([...RUNNING, 'lango trust', 'lango mcp login'])
+
 /** These wait for a program that speaks their protocol. */
 const WAITING = new Set(['lango strict', 'lango acp', 'lango mcp', 'lango mcp serve'])
 
@@ -139,7 +142,7 @@ test.each(COMBINED_FOLDERS)(
     await inTurns(commands, async ({ path, args }) => {
       const terminal = new TestTerminal({ cwd, args, env, columns: 200, rows: 60 })
       onTestFinished(() => terminal.kill())
-      if (RUNNING.has(path) || path === 'lango trust') {
+      if (ASKING.has(path)) {
         await terminal.waitFor('Trust it? [y/N]:')
         expect(terminal.all()).toContain('OPENAI_BASE_URL')
         terminal.key('enter')
