@@ -320,3 +320,37 @@ export interface NamedAgent {
 export function subAgentNames(agent: NamedAgent): string[] {
   return (agent.subAgents ?? []).flatMap(child => [child.name, ...subAgentNames(child)])
 }
+
+/** Events that arise outside the main loop, such as a repair reported while a model call is under way. */
+export class Outbox<T> {
+  #items: T[] = []
+  #wake: () => void = () => {}
+
+  put(item: T): void {
+    this.#items.push(item)
+    this.#wake()
+  }
+
+  /** Resolves `ready` although there is nothing to take. */
+  wakeUp(): void {
+    this.#wake()
+  }
+
+  /** Takes everything that has arrived. */
+  take(): readonly T[] {
+    if (this.#items.length === 0) return NOTHING
+    const taken = this.#items
+    this.#items = []
+    return taken
+  }
+
+  /** Resolves as soon as there is something to take. */
+  ready(): Promise<void> {
+    if (this.#items.length > 0) return Promise.resolve()
+    return new Promise(resolve => {
+      this.#wake = resolve
+    })
+  }
+}
+
+const NOTHING: readonly never[] = []

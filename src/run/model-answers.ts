@@ -13,7 +13,7 @@ export interface ModelCall {
   /** The next recorded answer; `undefined` where the record ends. */
   recorded(): { event: Event; hasMore: boolean } | undefined
   /** The model is about to be asked. Called once the record has ended. */
-  ask(): Promise<void>
+  ask(): Promise<void> | undefined
   /** An answer is about to be passed on. */
   answered(hasMore: boolean): void
 }
@@ -48,34 +48,29 @@ async function* answers(call: ModelCall, generate: () => Answers): Answers {
     yield answer.event
     if (!answer.hasMore) return
   }
-  await call.ask()
-  for await (const { response, hasMore } of lookedAhead(generate())) {
+  const asked = call.ask()
+  if (asked) await asked
+  const isNew = (response: LlmResponse, hasMore: boolean) => {
     if (isAnswer(response)) {
       given -= 1
       if (given < 0) call.answered(hasMore)
     }
     // What was recorded is not given twice, and neither are its parts.
-    if (given < 0 || (given === 0 && !isAnswer(response))) yield response
+    return given < 0 || (given === 0 && !isAnswer(response))
   }
-}
-
-/** Each response, and whether an answer or a part of one comes after it. */
-async function* lookedAhead(
-  responses: Answers,
-): AsyncGenerator<{ response: LlmResponse; hasMore: boolean }, void> {
+  /** An answer and what is ignored after it, until it is known whether another answer, or a part of one, follows. */
   const held: LlmResponse[] = []
-  const passed = (hasMore: boolean) => held.splice(0).map(response => ({ response, hasMore }))
   try {
-    for await (const response of responses) {
-      if (!isIgnored(response)) yield* passed(true)
+    for await (const response of generate()) {
+      if (!isIgnored(response)) for (const each of held.splice(0)) if (isNew(each, true)) yield each
       if (isAnswer(response) || held.length > 0) held.push(response)
-      else yield { response, hasMore: true }
+      else if (isNew(response, true)) yield response
     }
   } catch (error) {
-    yield* passed(true)
+    for (const each of held.splice(0)) if (isNew(each, true)) yield each
     throw error
   }
-  yield* passed(false)
+  for (const each of held.splice(0)) if (isNew(each, false)) yield each
 }
 
 function isAnswer(response: LlmResponse): boolean {

@@ -74,6 +74,41 @@ async function withOutput<Output>(
   )
 }
 
+type Lists = AsyncGenerator<readonly RunEvent[], void, undefined>
+
+/**
+ * The lists of a generator, and then those that `follow` returns for the number of its last event. Not a generator itself:
+ * that would cost every list several promises.
+ */
+export function continued(first: Lists, follow: (lastSeq: number) => Lists | undefined): Lists {
+  let current = first
+  let lastSeq = 0
+  let mayFollow = true
+  const seen = (result: IteratorResult<readonly RunEvent[], void>): Awaitable<typeof result> => {
+    if (!result.done) lastSeq = result.value.at(-1)?.seq ?? lastSeq
+    const next = result.done && mayFollow ? follow(lastSeq) : undefined
+    if (result.done) mayFollow = false
+    if (next) current = next
+    return next ? next.next() : result
+  }
+  return {
+    next: () => (mayFollow ? current.next().then(seen) : current.next()),
+    return: value => {
+      mayFollow = false
+      return current.return(value)
+    },
+    throw: error => {
+      mayFollow = false
+      return current.throw(error)
+    },
+    [Symbol.asyncIterator]() {
+      return this
+    },
+  }
+}
+
+type Awaitable<T> = T | Promise<T>
+
 /** The events of a run. Where it waits between two rounds, they end with one that says so; it is not stored. */
 export async function* endedByWaiting(
   lists: AsyncIterable<readonly RunEvent[]>,

@@ -14,7 +14,7 @@ import type {
   SessionView,
 } from '../session/session-journal.js'
 import type { SessionStore } from '../session/session-store.js'
-import { followCall } from './model-answers.js'
+import { followCall, type ModelCall } from './model-answers.js'
 import type { Lane, Replay } from './replay.js'
 import type { RunFinishReason } from './run-event.js'
 
@@ -94,7 +94,7 @@ export class RunJournal implements SessionJournal<Event> {
    * Begins a model step. Returns the recorded answer, if there is one; `several`: the model gives the recorded answers,
    * because there is more than one.
    */
-  async beginStep(context: Context, request: LlmRequest): Promise<Event | 'several' | undefined> {
+  beginStep(context: Context, request: LlmRequest): Event | 'several' | Promise<undefined> | undefined {
     const { replay } = this.#parts
     const { invocationContext, agentName } = context
     const lane = laneOf(invocationContext.branch, agentName)
@@ -106,9 +106,12 @@ export class RunJournal implements SessionJournal<Event> {
       invocationContext.incrementLlmCallCount()
       return this.#give(request, answer)
     }
-    await ask()
-    this.#follow(context, request, { lane, first: undefined, ask: async () => {} })
-    return undefined
+    const follow = () => {
+      this.#follow(context, request, { lane, first: undefined, ask: () => undefined })
+      return undefined
+    }
+    const asked = ask()
+    return asked ? asked.then(follow) : follow()
   }
 
   /** Whether the model of a step was made in code, so that it may give several answers. */
@@ -124,7 +127,7 @@ export class RunJournal implements SessionJournal<Event> {
   #follow(
     context: Context,
     request: LlmRequest,
-    { lane, first, ask }: { lane: Lane; first: Event | undefined; ask: () => Promise<void> },
+    { lane, first, ask }: { lane: Lane; first: Event | undefined; ask: ModelCall['ask'] },
   ): boolean {
     const { replay } = this.#parts
     const step = context.actions.stateDelta
@@ -150,12 +153,16 @@ export class RunJournal implements SessionJournal<Event> {
     return answer
   }
 
-  async #beginAsking({ agentName, actions }: Context): Promise<void> {
-    await this.untilLive(`agent "${agentName}" calls the model`)
-    // The run is continued elsewhere.
-    if (this.#isHeld) await new Promise<never>(() => {})
-    this.#steps.add(actions.stateDelta)
-    this.#asking.add(actions.stateDelta)
+  #beginAsking({ agentName, actions }: Context): Promise<void> | undefined {
+    const begin = () => {
+      // The run is continued elsewhere.
+      if (this.#isHeld) return new Promise<never>(() => {})
+      this.#steps.add(actions.stateDelta)
+      this.#asking.add(actions.stateDelta)
+      return undefined
+    }
+    const live = this.untilLive(`agent "${agentName}" calls the model`)
+    return live ? live.then(begin) : begin()
   }
 
   /** Inside a node of a workflow: resolves when nothing that is recorded is left. */

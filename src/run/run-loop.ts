@@ -6,7 +6,7 @@ import { type AgentError, messageOf } from '../errors.js'
 import type { Lease } from '../session/session-store.js'
 import type { RunAnswer } from '../tool.js'
 import { closeCalls, pendingInStore, seenIn } from './close-calls.js'
-import { EventReader } from './event-reader.js'
+import { EventReader, Outbox } from './event-reader.js'
 import { openNodes } from './node-runs.js'
 import { PendingCalls } from './pending-calls.js'
 import { AnswerForm, abortMarker, agentNotFound, missingTarget, RunFailures } from './recovery.js'
@@ -20,7 +20,7 @@ import type { PreparedRun } from './run-opening.js'
 import { enterAgent, RunPlugin, startAdk } from './run-plugin.js'
 import { RunQuestions } from './run-questions.js'
 import { type AppendGate, gateAppends, RunRecorder } from './run-recorder.js'
-import { AdkEvents, createScope, Outbox, RunOutput } from './run-scope.js'
+import { AdkEvents, createScope, RunOutput } from './run-scope.js'
 import { openLedger, type ToolLedger } from './tool-ledger.js'
 
 export interface RunLoopParts extends Pick<PreparedRun, 'key' | 'input' | 'runId' | 'output'> {
@@ -80,8 +80,10 @@ export class RunLoop {
     this.#opening = opening
     // Each running tool and model call has one listener; their number is not a leak.
     setMaxListeners(0, this.#abort.signal)
+    this.#abort.signal.addEventListener('abort', () => this.#outbox.wakeUp(), { once: true })
     this.#reader = new EventReader(host.agentNames, reference => host.models.priceOf(reference))
-    this.#recorder = new RunRecorder({ ...host, key, runId, lease, onStored: input.onStored })
+    const { store, logger, observe } = host
+    this.#recorder = new RunRecorder({ store, logger, observe, key, runId, lease, onStored: input.onStored })
     this.#ledger = openLedger(host, {
       ...{ key, runId, recorder: this.#recorder },
       emit: body => {
@@ -96,7 +98,7 @@ export class RunLoop {
     this.#plugin.onTool = tool => host.tools.adopt(tool)
     this.#plugin.client = host.clientOf(input)
     this.#gate = gateAppends({
-      store: host.store,
+      store,
       recorder: this.#recorder,
       ledger: this.#ledger,
       lease,
@@ -104,7 +106,7 @@ export class RunLoop {
       onStored: message => this.#pending.observe(seenIn(message)),
     })
     this.#limits = new RunLimits(host.limits, this.#plugin)
-    this.#journal = openJournal(host.store, this.#ledger, {
+    this.#journal = openJournal(store, this.#ledger, {
       key,
       replay: resumed?.replay,
       answerUnknownTools: host.answerUnknownTools,
@@ -124,7 +126,7 @@ export class RunLoop {
     this.#failures = new RunFailures(resumed?.isCorrection)
     this.#form = new AnswerForm(host.outputs, parts.output, resumed?.isCorrection)
     this.#questions = new RunQuestions({
-      ...host,
+      host,
       identity: { sessionId: key.sessionId, runId },
       earlier: resumed?.progress,
       isBetween: resumed?.isBetween ?? false,
@@ -239,20 +241,20 @@ export class RunLoop {
   async *#round(round: Round): EventLists {
     if (this.#aborted) return
     const adk = new AdkEvents(this.#startAdk(round), this.#createScope(), this.#outbox)
-    const wake = () => this.#outbox.wakeUp()
-    this.#abort.signal.addEventListener('abort', wake, { once: true })
     const pause = createPause(YIELD_EVERY_MS)
     try {
       adk.start()
       while (!this.#stopped) {
         if (!adk.hasArrived) await this.#outbox.ready()
         const next = adk.take()
-        const waiting = await this.#emit(this.#outbox.take())
+        const notices = this.#outbox.take()
+        const waiting = this.#output.isQuiet(notices) ? [] : await this.#emit(notices)
         if (waiting.length > 0) yield waiting
         if (this.#aborted) return
         if (!next) continue
         if (next.done) return this.#parts.resumed?.replay.finish()
-        const reported = this.#shutting ? [] : await this.#output.report(next.value)
+        const stored = this.#shutting ? [] : this.#output.storedWith(next.value)
+        const reported = stored ?? (await this.#output.report(next.value))
         if (reported.length > 0) yield reported
         const bodies = this.#judge(next.value)
         if (bodies.length > 0) yield await this.#emit(bodies)
@@ -263,7 +265,6 @@ export class RunLoop {
     } catch (error) {
       this.#failed(error)
     } finally {
-      this.#abort.signal.removeEventListener('abort', wake)
       adk.leave()
     }
   }
@@ -291,9 +292,8 @@ export class RunLoop {
   /** What code inside the run may do with it. */
   #createScope() {
     return createScope({
-      ...this.#host,
-      ...{ key: this.#parts.key, input: this.#parts.input },
-      ...{ isResumed: this.#parts.resumed !== undefined, round: this.#roundNumber },
+      run: this.#parts,
+      round: this.#roundNumber,
       outputOf: agent => this.#form.schemaOf(agent)?.jsonSchema,
       plugin: this.#plugin,
       recorder: this.#recorder,

@@ -43,6 +43,8 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
   onBudgetNotice: () => void = () => {}
   /** What tools find in their context. */
   credentialService: BaseCredentialService | undefined
+  /** No other plugin answers for tools that fail. */
+  isAlone = false
   /** How many whole events ADK has given, those of the record included. */
   eventCount = 0
   #wrapUp: WrapUp | undefined
@@ -125,7 +127,8 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
     const maySayNothing = this.#wrapUp !== undefined || hasEscalated(callbackContext)
     for (const notice of notices) await this.#addNotice(callbackContext, llmRequest, notice)
     this.client?.prepare(callbackContext, llmRequest)
-    const recorded = await this.journal?.beginStep(callbackContext, llmRequest)
+    const begun = this.journal?.beginStep(callbackContext, llmRequest)
+    const recorded = begun instanceof Promise ? await begun : begun
     if (recorded) {
       this.#wrapUpStarted ||= this.#wrapUp !== undefined
       return recorded === 'several' ? undefined : recorded
@@ -221,7 +224,7 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
     result: unknown
     toolContext: Context
   }): Promise<Record<string, unknown> | undefined> {
-    await this.client?.afterTool(toolContext)
+    if (this.client) await this.client.afterTool(toolContext)
     const failure = this.#nestedFailure
     this.#nestedFailure = undefined
     return failure && isEmptyResult(result) ? { error: failure.message } : undefined
@@ -230,6 +233,10 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
   override async onModelErrorCallback({ error }: { error: Error }): Promise<LlmResponse | undefined> {
     this.modelError = error
     return undefined
+  }
+
+  override async onToolErrorCallback(failed: ToolFailure): Promise<Record<string, unknown> | undefined> {
+    return this.isAlone ? laterFailure(failed) : undefined
   }
 }
 
@@ -254,7 +261,8 @@ class NestedPlugin extends BasePlugin {
     llmRequest: LlmRequest
   }): Promise<LlmResponse | undefined> {
     this.#outer.place(callbackContext, llmRequest)
-    const recorded = await this.#journal.beginStep(callbackContext, llmRequest)
+    const begun = this.#journal.beginStep(callbackContext, llmRequest)
+    const recorded = begun instanceof Promise ? await begun : begun
     if (!recorded || recorded === 'several') return undefined
     this.#onAnswer(recorded)
     return recorded
@@ -279,10 +287,7 @@ class NestedPlugin extends BasePlugin {
   }
 }
 
-/**
- * ADK keeps no word of a long-running tool that fails: its call would wait for a result that nobody gives. Comes after the
- * plugins of the user's, which may answer the error themselves.
- */
+/** Answers for long-running tools that fail after the plugins of the user's, which may answer the error themselves. */
 class FailedLater extends BasePlugin {
   override onToolErrorCallback(failed: ToolFailure): Promise<Record<string, unknown> | undefined> {
     return laterFailure(failed)
@@ -294,6 +299,7 @@ interface ToolFailure {
   error: Error
 }
 
+/** ADK keeps no word of a long-running tool that fails: its call would wait for a result that nobody gives. */
 async function laterFailure({ tool, error }: ToolFailure): Promise<Record<string, unknown> | undefined> {
   return tool.isLongRunning ? { error: error.message } : undefined
 }
@@ -362,15 +368,18 @@ export function startAdk(
   const { plugins = [], runConfig, ...services } = adk
   start.plugin.credentialService = services.credentialService
   start.plugin.client?.beginRound()
-  const last = new FailedLater('lango-failed-later')
+  const others = app ? [...app.plugins, ...plugins] : plugins
+  // ADK awaits every plugin for every callback: one that has nothing to come after is left out.
+  start.plugin.isAlone = others.length === 0
+  const last = start.plugin.isAlone ? [] : [...plugins, new FailedLater('lango-failed-later')]
   const runner = new Runner({
     // The run's own plugin is the first one: it ties the message to the run, whatever the others make of it.
     ...(app
       ? {
           app: ofRun(app, { name: appName, rootAgent, plugins: [start.plugin, ...app.plugins] }),
-          plugins: [...plugins, last],
+          plugins: last,
         }
-      : { appName, agent: rootAgent, plugins: [start.plugin, ...plugins, last] }),
+      : { appName, agent: rootAgent, plugins: [start.plugin, ...last] }),
     sessionService: start.sessions,
     ...defined(services),
   })

@@ -1,7 +1,6 @@
 /** What a run asks of people: approvals, unknown outcomes, and what ADK asks between two rounds. */
 import type { Content } from '../adk/sdk.js'
 import { messageOf } from '../errors.js'
-import type { Logger } from '../logger.js'
 import type { ApprovalOutcome, OutcomeAnswer, RunAnswer } from '../tool.js'
 import type { OpenCall, PendingCalls } from './pending-calls.js'
 import type { RunProgress } from './resumed-run.js'
@@ -18,13 +17,12 @@ import {
   type RunDeskOptions,
 } from './run-approvals.js'
 import type { RunEventBody } from './run-event.js'
+import type { RunHost } from './run-host.js'
 import type { RunRecorder } from './run-recorder.js'
 
 export interface QuestionParts {
-  approvalTimeoutMs?: number | undefined
-  waitingGraceMs?: number | undefined
+  host: Pick<RunHost, 'approvalTimeoutMs' | 'waitingGraceMs' | 'logger'>
   identity: RunDeskOptions['identity']
-  logger: Logger
   /** What the events of earlier attempts say. */
   earlier: RunProgress | undefined
   /** A round of an earlier attempt is over, and waits for answers. */
@@ -66,7 +64,8 @@ export class RunQuestions {
 
   constructor(parts: QuestionParts) {
     this.#parts = parts
-    const { identity, onApproval, emit, ledger, approvalTimeoutMs: timeoutMs } = parts
+    const { identity, onApproval, emit, prepare, pending, recorder, ledger } = parts
+    const timeoutMs = parts.host.approvalTimeoutMs
     const earlier = parts.earlier?.approvals
     const options = { identity, earlier, onApproval, emit, timeoutMs }
     this.#desk = openApprovalDesk(options)
@@ -74,13 +73,23 @@ export class RunQuestions {
     const nameOf = ({ messageId, id }: OpenCall) => `${messageId}/${id}`
     const resultOf = (call: OpenCall) => ledger?.resultOf(nameOf(call))
     const isUnsettled = (call: OpenCall) => ledger?.isUnsettled(nameOf(call)) ?? false
-    this.#between = new RoundQuestions({ ...parts, resultOf, isUnsettled })
+    this.#between = new RoundQuestions({
+      pending,
+      recorder,
+      identity,
+      earlier: parts.earlier,
+      onApproval,
+      prepare,
+      resultOf,
+      isUnsettled,
+    })
     this.#isReplayed = !parts.isBetween
   }
 
   /** The message that opens the next round, if ADK has asked anything in this one. `lost`: the store has failed. */
   async answers(round: number): Promise<Content | 'missing' | 'lost' | undefined> {
-    const { canLeave, isBetween, signal, logger, waitingGraceMs = WAITING_GRACE_MS } = this.#parts
+    const { canLeave, isBetween, signal, host } = this.#parts
+    const { logger, waitingGraceMs = WAITING_GRACE_MS } = host
     if (!canLeave || !this.#between.hasAny) return undefined
     const isLost = this.#isReplayed && this.#between.hasUnsettled
     this.#isReplayed = true
@@ -128,7 +137,8 @@ export class RunQuestions {
 
   /** Leaves the run when it has waited for a while. A caller that is asked, and a limit of time, need the run in memory. */
   watch(): void {
-    const { canLeave, onApproval, approvalTimeoutMs, waitingGraceMs = WAITING_GRACE_MS } = this.#parts
+    const { canLeave, onApproval, host } = this.#parts
+    const { approvalTimeoutMs, waitingGraceMs = WAITING_GRACE_MS } = host
     if (!canLeave || onApproval || approvalTimeoutMs !== undefined) return
     clearTimeout(this.#timer)
     this.#timer = setTimeout(() => this.#check(), waitingGraceMs)

@@ -231,7 +231,8 @@ export class RunRecorder {
     this.#changes = []
     // Converted to JSON data, so that stored events equal those that a client in another process receives.
     const records = toJsonData(events) as RunEventRecord[]
-    await letOthersRun()
+    const pause = letOthersRun()
+    if (pause) await pause
     const { store, key, lease } = this.#parts
     const calls = [...(write.calls ?? []), ...changes.flatMap(change => change.calls)]
     const step = { key, runId: this.runId, fence: lease.fence, events: records, requests, ...write }
@@ -292,12 +293,12 @@ function sumByModel(observations: readonly Observation[]): Observation[] {
 export interface AppendGate {
   readonly store: SessionStore
   /** Stores an event of ADK's that is recorded. */
-  append(step: RecordedStep): Promise<void>
+  append(step: RecordedStep): Promise<unknown>
   /** Whether anything of the run has reached the store. */
   readonly hasAppended: boolean
   /** Whether a write failed. The store may have it all the same: an acknowledgement can be lost. */
   readonly writes: { readonly haveFailed: boolean }
-  seal(): Promise<void>
+  seal(): Promise<unknown> | undefined
 }
 
 export interface GateParts {
@@ -376,16 +377,14 @@ export function gateAppends(parts: GateParts): AppendGate {
       calibration: store.calibration,
       close: () => store.close(),
     },
-    append: async step => {
-      await pass(() => appendOwn(step))
-    },
+    append: step => pass(() => appendOwn(step)),
     get hasAppended() {
       return hasAppended
     },
     writes,
-    async seal() {
+    seal() {
       sealed = true
-      if (underWay.size > 0) await Promise.allSettled(underWay)
+      return underWay.size > 0 ? Promise.allSettled(underWay) : undefined
     },
   }
 }

@@ -10,7 +10,7 @@ import type { CallLedger } from '../session/tool-calls.js'
 import { isSyntheticMetadata } from '../session/turn.js'
 import type { Budget, RunUsage } from '../session/usage.js'
 import type { ApprovalOutcome, JsonSchema } from '../tool.js'
-import type { EventReader } from './event-reader.js'
+import type { EventReader, Outbox } from './event-reader.js'
 import type { ResumedRun } from './resumed-run.js'
 import type { PendingApproval, PendingQuestion, QuestionOutcome } from './run-approvals.js'
 import type {
@@ -23,9 +23,9 @@ import type {
   RunRepair,
   SentRequest,
 } from './run-event.js'
-import type { RunInput } from './run-host.js'
+import type { RunHost } from './run-host.js'
 import type { RunLimits } from './run-limits.js'
-import { budgetOf } from './run-opening.js'
+import { budgetOf, type PreparedRun } from './run-opening.js'
 import type { RunPlugin } from './run-plugin.js'
 import type { RunRecorder } from './run-recorder.js'
 
@@ -153,12 +153,12 @@ function restoreReceipts(messages: Session['messages']): RunRepair[] {
 }
 
 /** The parts of a run that its scope reports to. */
-export interface ScopeParts
-  extends Pick<RunScope, 'models' | 'key' | 'isResumed' | 'outputOf' | 'approve' | 'ask' | 'ledger'> {
-  input: RunInput
+export interface ScopeParts extends Pick<RunScope, 'outputOf' | 'approve' | 'ask' | 'ledger'> {
+  run: Pick<PreparedRun, 'key' | 'input'> & {
+    host: Pick<RunHost, 'models' | 'budget' | 'observeRequest'>
+    resumed?: ResumedRun | undefined
+  }
   round: number
-  /** What runs may cost where their input does not say it. */
-  budget?: Budget | undefined
   plugin: RunPlugin
   recorder: RunRecorder
   reader: EventReader
@@ -166,31 +166,37 @@ export interface ScopeParts
   emit(body: RunEventBody): void
   /** Emits an event that is stored with the next write: an answer that was cut off was not paid for twice. */
   defer(body: RunEventBody): void
-  observeRequest?: ((runId: string, request: SentRequest) => void) | undefined
 }
 
 /** The scope of one run: turns what the model layer reports into events and records of the run. */
 export function createScope(scope: ScopeParts): RunScope {
-  const { plugin, recorder, reader, limits, emit, defer, ...parts } = scope
+  const { plugin, recorder, reader, limits, emit, defer } = scope
   let opened: { stored: Counted; cut: HistoryCut | undefined } | undefined
   /** Reported with the first request. */
   let restored: readonly RunRepair[] = []
   const before = plugin.eventCount
-  const { models, key, isResumed, round, input, outputOf, approve, ask, ledger, observeRequest } = parts
+  const { run, round, outputOf, approve, ask, ledger } = scope
+  const { host, key, input, resumed } = run
   return {
-    ...{ models, key, isResumed, outputOf, approve, ask, ledger },
+    models: host.models,
+    key,
+    isResumed: resumed !== undefined,
+    outputOf,
+    approve,
+    ask,
+    ledger,
     runId: recorder.runId,
     place: () => `${recorder.runId} ${round}.${plugin.eventCount - before}`,
     model: input.model,
     options: input,
-    budget: budgetOf(parts, input),
+    budget: budgetOf(host, input),
     isReplaying: branch => plugin.journal?.isReplaying(branch) ?? false,
     isOwnRequest: request => plugin.owns(request),
     placeOf: request => plugin.placeOf(request),
     requestSent: given => {
       const request = restored.length > 0 ? { ...given, repairs: [...restored, ...given.repairs] } : given
       restored = []
-      observeRequest?.(recorder.runId, request)
+      host.observeRequest?.(recorder.runId, request)
       const { model, profile, repairs } = request
       if (repairs.length > 0) emit({ type: 'repair', model, profile, repairs })
       const cuts = [...(opened?.cut ? [opened.cut] : []), ...(request.cuts ?? [])]
@@ -229,37 +235,6 @@ export function createScope(scope: ScopeParts): RunScope {
     get wrapUpGranted() {
       return limits.wrapUpGranted
     },
-  }
-}
-
-/** Events that arise outside the main loop, such as a repair reported while a model call is under way. */
-export class Outbox<T> {
-  #items: T[] = []
-  #wake: () => void = () => {}
-
-  put(item: T): void {
-    this.#items.push(item)
-    this.#wake()
-  }
-
-  /** Resolves `ready` although there is nothing to take. */
-  wakeUp(): void {
-    this.#wake()
-  }
-
-  /** Takes everything that has arrived. */
-  take(): T[] {
-    const taken = this.#items
-    this.#items = []
-    return taken
-  }
-
-  /** Resolves as soon as there is something to take. */
-  ready(): Promise<void> {
-    if (this.#items.length > 0) return Promise.resolve()
-    return new Promise(resolve => {
-      this.#wake = resolve
-    })
   }
 }
 
@@ -366,11 +341,20 @@ export class RunOutput {
     return this.upTo(lastSeq)
   }
 
-  /** The events that report an event of ADK's: stored with it, or recorded now. Those of a replayed event were reported. */
+  /** Whether there is nothing to store or to hand out, beside these. */
+  isQuiet(bodies: readonly RunEventBody[]): boolean {
+    return bodies.length === 0 && this.#preparedSeq === undefined
+  }
+
+  /** The events that report an event of ADK's, if they were stored with it. */
+  storedWith(event: Event): RunEvent[] | undefined {
+    const lastSeq = this.#lastSeqOf.get(event)
+    return lastSeq === undefined ? undefined : this.upTo(lastSeq)
+  }
+
+  /** The events that report an event of ADK's that is not stored: recorded now. Those of a replayed event were reported. */
   async report(event: Event): Promise<RunEvent[]> {
     const { reader, resumed } = this.#parts
-    const lastSeq = this.#lastSeqOf.get(event)
-    if (lastSeq !== undefined) return this.upTo(lastSeq)
     if (!resumed?.replay.has(event)) return this.emit(reader.read(event))
     reader.replay(event)
     return []

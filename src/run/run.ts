@@ -13,7 +13,7 @@ import {
   isDurable,
   RunSlots,
 } from './run-admission.js'
-import { endedByWaiting } from './run-and-collect.js'
+import { continued, endedByWaiting } from './run-and-collect.js'
 import type { RunEvent } from './run-event.js'
 import { type FollowOptions, type RunFollower, unknownRun } from './run-follower.js'
 import type { EventLists, RunHost, RunInput } from './run-host.js'
@@ -151,17 +151,17 @@ export class Runs {
   }
 
   /** The events of a run to its end, also when another attempt continues it. */
-  async *#whole(run: PreparedRun, loop: RunLoop, own: EventLists, untilWaiting: true | 'round'): EventLists {
-    let afterSeq = 0
-    for await (const events of own) {
-      afterSeq = events.at(-1)?.seq ?? afterSeq
-      yield events
-    }
-    const isLost = loop.leftFor === 'lost'
-    if (isLost && !(await this.#host.store.runs.findRun(run.runId))) return yield deletedRun(run, afterSeq)
-    const isAsked = loop.leftFor === 'round' || (untilWaiting === true && loop.leftFor === 'waiting')
-    const isOver = loop.leftFor === undefined || isAsked
-    if (!isOver && !this.#workers?.isClosing) yield* this.#followQueued(run, { afterSeq, untilWaiting })
+  #whole(run: PreparedRun, loop: RunLoop, own: EventLists, untilWaiting: true | 'round'): EventLists {
+    return continued(own, lastSeq => loop.leftFor && this.#afterLoop(run, loop, untilWaiting, lastSeq))
+  }
+
+  /** What comes after the events of a loop that has left its run. */
+  async *#afterLoop(run: PreparedRun, loop: RunLoop, mode: true | 'round', afterSeq: number): EventLists {
+    if (loop.leftFor === 'lost' && !(await this.#host.store.runs.findRun(run.runId)))
+      return yield deletedRun(run, afterSeq)
+    const isAsked = loop.leftFor === 'round' || (mode === true && loop.leftFor === 'waiting')
+    if (!isAsked && !this.#workers?.isClosing)
+      yield* this.#followQueued(run, { afterSeq, untilWaiting: mode })
   }
 
   /** Accepts a run that is executed here, or elsewhere, whether or not anybody follows it. */

@@ -207,12 +207,12 @@ export class SessionServiceAdapter extends BaseSessionService {
     return this.#options.journal?.isAnswered(agentName, branch) ?? false
   }
 
-  async #write(
+  #write(
     session: AdkSession,
     key: SessionKey,
     event: Event,
     message: Message | undefined,
-  ): Promise<void> {
+  ): Promise<unknown> | undefined {
     const stateDelta = persistentStateDelta(event)
     const hasDelta = Object.keys(stateDelta).length > 0
     const { journal, onAppend } = this.#options
@@ -223,7 +223,7 @@ export class SessionServiceAdapter extends BaseSessionService {
       const before = pick(this.#stored.get(session) ?? {}, Object.keys(delta))
       return journal.append({ key, isNested, event, message, stateDelta, delta, before })
     }
-    await this.#fence.write(key, fence => {
+    return this.#fence.write(key, fence => {
       if (this.#fence.owns(key)) onAppend?.(event)
       const options: AppendOptions = { ...(hasDelta ? { stateDelta } : {}), ...fence }
       if (message) return this.#store.appendMessage(key, message, options)

@@ -1,0 +1,55 @@
+import { expect, test } from 'vitest'
+import { continued } from './run-and-collect.js'
+import type { RunEvent } from './run-event.js'
+
+type Lists = AsyncGenerator<readonly RunEvent[], void, undefined>
+
+/** Lists with one event for each number; what happens to the generator is noted. */
+async function* numbered(numbers: readonly number[], seen: string[] = []): Lists {
+  try {
+    for (const seq of numbers) yield [{ type: 'text-delta', seq } as RunEvent]
+  } finally {
+    seen.push('left')
+  }
+}
+
+async function read(lists: Lists): Promise<number[]> {
+  const found: number[] = []
+  for await (const events of lists) found.push(...events.map(({ seq }) => seq))
+  return found
+}
+
+test('lists that nothing follows end where they end', async () => {
+  expect(await read(continued(numbered([1, 2]), () => undefined))).toEqual([1, 2])
+})
+
+test('what follows is asked for with the number of the last event, once', async () => {
+  const asked: number[] = []
+  const lists = continued(numbered([1, 2]), lastSeq => {
+    asked.push(lastSeq)
+    return numbered([3, 4])
+  })
+  expect(await read(lists)).toEqual([1, 2, 3, 4])
+  expect(asked).toEqual([2])
+  expect(await lists.next()).toEqual({ done: true, value: undefined })
+})
+
+test('what follows may be empty', async () => {
+  expect(await read(continued(numbered([1]), () => numbered([])))).toEqual([1])
+})
+
+test.each([1, 3])('leaving at event %i leaves the generator that gave it', async last => {
+  const seen = { first: [] as string[], second: [] as string[] }
+  const lists = continued(numbered([1, 2], seen.first), () => numbered([3, 4], seen.second))
+  for await (const [event] of lists) if (event?.seq === last) break
+  expect(last === 1 ? seen.first : seen.second).toEqual(['left'])
+  expect(await lists.next()).toMatchObject({ done: true })
+})
+
+test('a failure reaches the reader', async () => {
+  async function* failing(): Lists {
+    yield [{ type: 'text-delta', seq: 1 } as RunEvent]
+    throw new TypeError('no more')
+  }
+  await expect(read(continued(failing(), () => numbered([2])))).rejects.toThrow('no more')
+})
