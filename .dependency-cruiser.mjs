@@ -1,8 +1,10 @@
 /**
- * Who may import whom: the table of docs/architecture.md as rules. A room may import itself, the three
- * leaves (errors, logger, tool), `base`, and what stands beside its name here. Entries and runtime join the rooms.
+ * Who may import whom: the table of docs/architecture.md as rules. A room may import itself, the four
+ * leaves (errors, logger, packages, tool), `base`, and what stands beside its name here. Entries and runtime join the rooms.
  */
-const LEAVES = '^src/(errors|logger|tool)[.]ts$'
+import { readFileSync } from 'node:fs'
+
+const LEAVES = '^src/(errors|logger|packages|tool)[.]ts$'
 const BASE = '^src/base/'
 
 /** The table of vendors: data alone, so that any room may read it. */
@@ -96,9 +98,9 @@ const OWNED_PACKAGES = [
   ['@opentelemetry/(sdk|exporter|resources)[^/]*', ['^src/observe/telemetry[.]ts$']],
 ]
 
-/** SDKs that are not installed with Lango: a provider loads them when a model needs them. */
-const OPTIONAL_PEERS =
-  'node_modules/(@agentclientprotocol/sdk|@anthropic-ai/(bedrock|vertex)-sdk|@aws-sdk/client-bedrock-runtime)/'
+/** What is not installed with Lango: `loadOptional` loads it where it is needed. */
+const { peerDependencies } = JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8'))
+const OPTIONAL_PEERS = `node_modules/(@types/)?(${Object.keys(peerDependencies).join('|')})/`
 
 const packageRules = OWNED_PACKAGES.map(([name, owners]) => ({
   name: `only-its-owner-imports-${name.replaceAll(/[@/]/g, '-').replace(/^-/, '')}`,
@@ -183,7 +185,7 @@ export default {
       severity: 'error',
       from: { path: '^src/', pathNot: '[.]test[.]ts$' },
       comment:
-        'optional peers are there for the tests; `loadSdk` says how to install them. Types are gone in the product',
+        'optional peers are there for the tests; `loadOptional` says how to install them. Types are gone in the product',
       to: { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'], pathNot: OPTIONAL_PEERS },
     },
     {

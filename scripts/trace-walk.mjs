@@ -16,7 +16,7 @@ import { join, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { listedWalk, WALK_PAGE } from './check-structure.mjs'
 
-const ASIDE = /^src\/((testing|store|base|provider\/repair)\/|(errors|logger|tool)\.ts$)/
+const ASIDE = /^src\/((testing|store|base|provider\/repair)\/|(errors|logger|packages|tool)\.ts$)/
 const MODEL = 'openai/gpt-5.2'
 
 /** Traces the tree at `root`. Runs in a separate process, because modules are compiled for it. */

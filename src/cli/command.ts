@@ -60,6 +60,7 @@ export interface Flags {
   rewrite?: boolean
   browser?: boolean
   scope?: string
+  print?: boolean
 }
 
 /** Runs a command and returns the exit code. */

@@ -1,6 +1,7 @@
 /** The commands, as a table. Each loads its code when it is called, so that help is fast. */
 
 import { THINKING_LEVELS } from '../base/names.js'
+import { OPTIONAL_NAMES } from '../packages.js'
 import { AGENT_OPTION, type CommandSpec, JSON_OPTION, MODEL_OPTION, type OptionSpec } from './command.js'
 import { SERVER_COMMANDS, TOKEN_COMMANDS } from './server-commands.js'
 import { DATA_COMMANDS, MEMORY_COMMANDS, RUN_COMMANDS, SESSION_COMMANDS } from './session-commands.js'
@@ -220,6 +221,31 @@ const SETUP: readonly CommandSpec[] = [
       ['lango init shop --name clerk --model openai/gpt-5.2 --yes', 'do not ask'],
     ],
     run: async (words, flags) => (await import('./init.js')).init(words, flags),
+  },
+  {
+    name: 'add',
+    summary: 'install what does not come with Lango: SDKs of vendors, PostgreSQL, MCP, …',
+    description:
+      'Installs packages that do not come with Lango, in versions that work with it, by the package manager of this\nfolder: npm, pnpm, yarn or bun, by the lock file. Takes a name of the list, a provider (groq) or a package (pg).\nWithout a name, lists what can be added and what is installed.',
+    arguments: [{ name: '[name...]', description: 'what to add', choices: OPTIONAL_NAMES }],
+    options: [
+      { flags: '--print', description: 'print the command, and do not run it' },
+      {
+        flags: '--json',
+        description: 'print JSON; the output of the package manager goes to standard error',
+      },
+    ],
+    examples: [
+      ['lango add', 'list what can be added'],
+      ['lango add openai', 'models of OpenAI, and of every compatible server'],
+      ['lango add postgres telemetry', 'a store in PostgreSQL, and traces'],
+      ['lango add anthropic --print', 'show the command'],
+    ],
+    exitCodes: [
+      [0, 'installed, or already there'],
+      [1, 'unknown name, or the package manager failed'],
+    ],
+    run: async (words, flags) => (await import('./add.js')).add(words, flags),
   },
   {
     name: 'trust',

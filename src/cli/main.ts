@@ -22,7 +22,8 @@ export async function main(args: readonly string[]): Promise<number> {
     return await run(args)
   } catch (error) {
     await report(error, args)
-    return 1
+    const isMissing = error instanceof AgentError && error.details.add !== undefined
+    return isMissing && !args.includes('--json') ? (await import('./add.js')).offer(error, args) : 1
   }
 }
 
@@ -56,10 +57,15 @@ async function report(error: unknown, args: readonly string[]): Promise<void> {
   // For `init`, --json selects the file format.
   const asData = args.includes('--json') && args[0] !== 'init'
   const stack = args.includes('--debug') && error instanceof Error ? `\n${error.stack}` : ''
-  const text = asData ? JSON.stringify({ error: known }) : `lango: ${known.message}`
+  const words = known.details.add === undefined ? known.message : await installWords(known)
+  const text = asData ? JSON.stringify({ error: known }) : `lango: ${words}`
   // A message may quote a file or a server, with control characters in it.
   const { plainText } = await import('./plain-text.js')
   process.stderr.write(`${plainText(`${text}${stack}`)}\n`)
+}
+
+async function installWords(error: AgentError): Promise<string> {
+  return (await import('./installed-packages.js')).withCommand(error)
 }
 
 guardPipes()

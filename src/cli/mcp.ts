@@ -1,4 +1,5 @@
 /** `lango mcp`: Lango and the Model Context Protocol. */
+import { loadOptional } from '../packages.js'
 import type { Flags } from './command.js'
 import { loadSettings, runtimeOptions } from './open-runtime.js'
 import { protocolLogger, takeOutput, untilClosed } from './protocol-stdio.js'
@@ -8,9 +9,13 @@ import { version } from './version.js'
 export async function serveMcp(flags: Flags): Promise<number> {
   const output = takeOutput()
   const loaded = await loadSettings({ ...flags, json: true }, { runs: true })
-  const [{ StdioServerTransport }, { createMcpServer }, { createRuntime }, { checksOf }] = await Promise.all([
-    import('@modelcontextprotocol/sdk/server/stdio.js'),
-    import('../server/protocols/mcp-server.js'),
+  const [{ StdioServerTransport }, { createMcpServer }] = await loadOptional('mcp', () =>
+    Promise.all([
+      import('@modelcontextprotocol/sdk/server/stdio.js'),
+      import('../server/protocols/mcp-server.js'),
+    ]),
+  )
+  const [{ createRuntime }, { checksOf }] = await Promise.all([
     import('../runtime/runtime.js'),
     import('./doctor/doctor.js'),
   ])

@@ -12,6 +12,7 @@ import type { RuntimeOptions } from '../runtime/options.js'
 import type { Runtime } from '../runtime/runtime.js'
 import type { ModelOptions } from '../session/model-options.js'
 import type { Budget } from '../session/usage.js'
+import { requireModelPackage } from './installed-packages.js'
 import type { TrustOptions } from './settle-trust.js'
 
 /** What every command that runs or reads sessions takes. */
@@ -123,6 +124,7 @@ export async function runtimeOptions(loaded: LoadedConfig, logger?: Logger): Pro
 /** Loads the configuration and opens the runtime. ADK is not loaded yet. */
 export async function openRuntime(flags: CommonFlags, logger?: Logger): Promise<OpenedRuntime> {
   const loaded = await loadSettings(flags, { runs: true })
+  await requireModelPackage(loaded)
   const [{ createRuntime }, options] = await Promise.all([
     import('../runtime/runtime.js'),
     runtimeOptions(loaded, logger),

@@ -11,6 +11,7 @@ import type { Runtime } from '../runtime/runtime.js'
 import { shortTokenWarning } from '../server/security/server-token.js'
 import type { ServeOptions } from '../server/serve.js'
 import type { Flags } from './command.js'
+import { requireModelPackage } from './installed-packages.js'
 import { loadSettings, runtimeOptions } from './open-runtime.js'
 import { version } from './version.js'
 import { count, demoNotice } from './wording.js'
@@ -19,6 +20,7 @@ import { count, demoNotice } from './wording.js'
 export async function serve(flags: Flags): Promise<number> {
   const adkWebRoot = flags.adk ? findAdkWeb() : undefined
   const loaded = await loadSettings(flags, { runs: true })
+  await requireModelPackage(loaded)
   const { server, log, retention } = loaded.config
   const [{ createLogger }, { createRuntime }, { serve: listen }] = await Promise.all([
     import('../observe/log.js'),

@@ -47,15 +47,15 @@ const LITERAL = /(["'`])((?:(?!\1)[^\\\n]){1,500})\1/g
 
 const SPECIFIER = /(?:\bfrom|\bimport|\brequire)\s*\(?\s*["'`]([^"'`\n]+)["'`]/g
 
-const LOCK_FILES = [
-  'package-lock.json',
-  'npm-shrinkwrap.json',
-  'yarn.lock',
-  'pnpm-lock.yaml',
-  'bun.lock',
-  'bun.lockb',
-  'node_modules/.package-lock.json',
-]
+/** By package manager. */
+export const LOCK_FILES = {
+  npm: ['package-lock.json', 'npm-shrinkwrap.json'],
+  yarn: ['yarn.lock'],
+  pnpm: ['pnpm-lock.yaml'],
+  bun: ['bun.lock', 'bun.lockb'],
+} as const
+
+const ALL_LOCK_FILES = [...Object.values(LOCK_FILES).flat(), 'node_modules/.package-lock.json']
 
 function namedFiles(file: string): ExecutedFiles {
   const text = readFileSync(file, 'utf8')
@@ -73,7 +73,8 @@ function namedFiles(file: string): ExecutedFiles {
   ])
   // Where Node does not run TypeScript, tsx does, and that may be a package of the folder.
   const usesPackages = isTyped || [...text.matchAll(SPECIFIER)].some(([, name = '']) => isPackage(name))
-  const locks = usesPackages && scope !== undefined ? LOCK_FILES.map(name => join(dirname(scope), name)) : []
+  const locks =
+    usesPackages && scope !== undefined ? ALL_LOCK_FILES.map(name => join(dirname(scope), name)) : []
   const resolution = [...(scope === undefined ? [] : [scope]), ...settings, ...locks.filter(isFile)]
   return { code: code.map(realOf), resolution: resolution.map(realOf) }
 }

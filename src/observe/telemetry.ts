@@ -13,6 +13,7 @@ import {
 } from '../base/trace-context.js'
 import { checkOptions, messageOf } from '../errors.js'
 import { type Logger, silentLogger } from '../logger.js'
+import { loadOptional } from '../packages.js'
 import type { RunEvent } from '../run/run-event.js'
 import type { ExecutedCall } from '../session/tool-calls.js'
 import { traceModelCall, traceTool } from './call-spans.js'
@@ -353,22 +354,22 @@ function leaveRun({ spans, isShared }: TracedRun): void {
   else spans.abandon()
 }
 
+const sdkPackages = () =>
+  Promise.all([import('@opentelemetry/sdk-trace-base'), import('@opentelemetry/resources')])
+
 /** A provider of our own, not the global one: ADK's spans do not pass through it. */
 async function createProvider(options: TelemetryOptions & { endpoint: string }) {
-  const [{ BasicTracerProvider, BatchSpanProcessor }, { OTLPTraceExporter }, { resourceFromAttributes }] =
-    await Promise.all([
-      import('@opentelemetry/sdk-trace-base'),
-      import('@opentelemetry/exporter-trace-otlp-http'),
-      import('@opentelemetry/resources'),
-    ])
+  const load = () => import('@opentelemetry/exporter-trace-otlp-http')
+  const { OTLPTraceExporter } = await loadOptional('telemetry', load)
+  const [sdk, resources] = await loadOptional('telemetry', sdkPackages)
   const exporter = new OTLPTraceExporter({
     url: tracesUrl(options.endpoint),
     ...(options.headers ? { headers: { ...options.headers } } : {}),
   })
   let chosen: SpanId | undefined
-  const provider = new BasicTracerProvider({
-    resource: resourceFromAttributes({ 'service.name': options.serviceName ?? 'lango' }),
-    spanProcessors: [new BatchSpanProcessor(exporter)],
+  const provider = new sdk.BasicTracerProvider({
+    resource: resources.resourceFromAttributes({ 'service.name': options.serviceName ?? 'lango' }),
+    spanProcessors: [new sdk.BatchSpanProcessor(exporter)],
     idGenerator: {
       generateTraceId: () => chosen?.traceId ?? randomBytes(16).toString('hex'),
       generateSpanId: () => chosen?.spanId ?? randomBytes(8).toString('hex'),

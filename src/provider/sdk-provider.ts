@@ -3,7 +3,6 @@
  * key, describe models, and stream an answer. A vendor's folder adds its client, its wire and its list of models.
  */
 import { own } from '../base/own.js'
-import { AgentError, messageOf } from '../errors.js'
 import { type DescribeOptions, describeModel } from './model-catalog.js'
 import type { GenerateRequest, ModelInfo, Provider } from './provider.js'
 import { missingKeyError, missingSettingError, toProviderError } from './provider-error.js'
@@ -148,20 +147,5 @@ export abstract class SdkProvider<Client> implements Provider {
   /** What no error may contain: the key, and every header's value. */
   #secrets(): (string | undefined)[] {
     return [this.#apiKey(), ...this.#accountValues(true), ...Object.values(this.settings.headers)]
-  }
-}
-
-/** Loads a vendor's SDK at first use, and says how to install it when it is missing. */
-export async function loadSdk<Module>(packageName: string, load: () => Promise<Module>): Promise<Module> {
-  try {
-    return await load()
-  } catch (error) {
-    const isMissing =
-      /^(ERR_)?MODULE_NOT_FOUND$/.test(String((error as { code?: unknown }).code)) &&
-      messageOf(error).includes(`'${packageName}'`)
-    const message = isMissing
-      ? `The package ${packageName} is not installed. Install it with: npm install ${packageName}`
-      : `Cannot load ${packageName}: ${messageOf(error)}. Install it again with: npm install ${packageName}`
-    throw new AgentError('invalid-config', message, { cause: error, details: { package: packageName } })
   }
 }

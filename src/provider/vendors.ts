@@ -6,6 +6,7 @@
  * docs/adding-a-provider.md describes how to add a row.
  */
 import { defined } from '../base/defined.js'
+import type { OptionalName } from '../packages.js'
 import type { ChatQuirks, VendorRow } from './vendor-row.js'
 
 /**
@@ -26,6 +27,14 @@ export const PROVIDER_TYPES = [
 export type ProviderType = (typeof PROVIDER_TYPES)[number]
 
 type Row = VendorRow<ProviderType>
+
+/** What a provider needs and does not come with Lango. What a platform needs depends on the model. */
+export const PROVIDER_PACKAGES: Readonly<Partial<Record<string, OptionalName>>> = {
+  openai: 'openai',
+  'openai-compatible': 'openai',
+  azure: 'openai',
+  anthropic: 'anthropic',
+} satisfies Partial<Record<ProviderType, OptionalName>>
 
 /** What Mistral's own API wants otherwise; its models behind other servers are asked as all models are there. */
 const LOCAL: Partial<ChatQuirks> = { asksForUsage: true, seedField: 'seed', requiredToolChoice: 'required' }

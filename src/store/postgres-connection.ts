@@ -9,7 +9,8 @@
  */
 import type { ClientBase, Pool, PoolClient, PoolConfig } from 'pg'
 import { within } from '../base/pause.js'
-import { AgentError, messageOf } from '../errors.js'
+import { AgentError } from '../errors.js'
+import { loadOptional } from '../packages.js'
 import { isReadTimeout, readOnlyServer, wrongEncoding } from './postgres-errors.js'
 
 export interface PostgresLocation {
@@ -244,15 +245,8 @@ const NETWORK_GRACE_MS = 5000
 const BIGINT = 20
 
 export async function loadDriver(): Promise<Driver> {
-  try {
-    // The package is CommonJS: its named exports are not visible to every loader.
-    const module = (await import('pg')) as Driver & { default?: Driver }
-    return module.default ?? module
-  } catch (cause) {
-    throw new AgentError(
-      'store-unavailable',
-      `The PostgreSQL driver cannot be loaded (${messageOf(cause)}): run npm install pg`,
-      { cause },
-    )
-  }
+  // The package is CommonJS: its named exports are not visible to every loader.
+  const load = () => import('pg') as Promise<Driver & { default?: Driver }>
+  const module = await loadOptional('postgres', load, 'store-unavailable')
+  return module.default ?? module
 }

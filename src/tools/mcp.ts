@@ -3,6 +3,7 @@ import { resolve } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { AgentError } from '../errors.js'
 import { type Logger, silentLogger } from '../logger.js'
+import { loadOptional } from '../packages.js'
 import type { Tool } from '../tool.js'
 import type { McpHost } from './mcp-calls.js'
 import type { McpLogins, McpUrl } from './mcp-login.js'
@@ -67,7 +68,10 @@ export interface McpConnections {
   close(): Promise<void>
 }
 
-/** Connects to all servers in parallel. A failed connection is reported by `status` and the log, not thrown. */
+/**
+ * Connects to all servers in parallel. A failed connection is reported by `status` and the log, not thrown; without the
+ * protocol's package there can be none.
+ */
 export async function connectMcpServers(
   servers: Readonly<Record<string, McpServerConfig>>,
   options: McpOptions = {},
@@ -75,6 +79,7 @@ export async function connectMcpServers(
   const { logger = silentLogger, signal, startTimeoutMs = 30_000 } = options
   const { restartDelayMs = 250, retryDelayMs = 30_000, ask, complete, logins } = options
   const limits = { logger, logins, startTimeoutMs, restartDelayMs, retryDelayMs }
+  await loadOptional('mcp', () => import('@modelcontextprotocol/sdk/client/index.js'))
   const connections = Object.entries(servers).map(([name, config]) => {
     checkConfig(name, config)
     const { sampling = false, roots } = config

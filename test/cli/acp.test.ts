@@ -334,7 +334,7 @@ test('without the SDK it says in one sentence how to install it', async () => {
   const env = { REFUSED_PACKAGES: '^@agentclientprotocol' }
   const { code, stdout, stderr } = await lango(['acp'], { cwd, env, imports: [guard] })
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-  expect(stderr).toMatch(/^lango: .*npm install @agentclientprotocol\/sdk\n$/)
+  expect(stderr).toMatch(/^lango: .*npm install @agentclientprotocol\/sdk@2 \(or: lango add acp\)\n$/)
 })
 
 test('a folder that is not trusted is refused, and nothing of it runs', async () => {

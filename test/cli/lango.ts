@@ -15,6 +15,8 @@ export interface StartOptions {
   env?: Record<string, string>
   /** Modules that are loaded first. */
   imports?: readonly string[]
+  /** The program, instead of the built command line. */
+  file?: string
 }
 
 /** Runs the real command line in a process of its own and waits for its end. */
@@ -28,10 +30,10 @@ export async function lango(args: readonly string[], options: StartOptions): Pro
  */
 export function startLango(
   args: readonly string[],
-  { cwd, input, env, imports = [] }: StartOptions,
+  { cwd, input, env, imports = [], file = BUILT_LANGO }: StartOptions,
 ): ChildProcess {
   const loaders = imports.flatMap(module => ['--import', module])
-  const child = spawn(process.execPath, [...loaders, BUILT_LANGO, ...args], {
+  const child = spawn(process.execPath, [...loaders, file, ...args], {
     cwd,
     env: { PATH: process.env.PATH ?? '', HOME: cwd, LANGO_TRUST: '1', LANGO_TRUST_FILE: TRUST_FILE, ...env },
     stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],

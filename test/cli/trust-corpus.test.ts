@@ -46,6 +46,7 @@ const WORDS: Readonly<Record<string, readonly string[]>> = {
   'lango sessions delete': ['s1', '--yes'],
   'lango sessions import': ['import.jsonl'],
   'lango completion': ['bash'],
+  'lango add': ['openai', '--print'],
   'lango erase': ['--user', 'u1', '--yes'],
   'lango backup': ['copy.db'],
   'lango restore': ['copy.db', '--yes'],

@@ -17,6 +17,8 @@ export interface TerminalOptions {
   columns?: number
   rows?: number
   env?: Readonly<Record<string, string>>
+  /** The program, instead of the built command line. */
+  file?: string
 }
 
 /** `lango` in a real pseudo-terminal, and what a person would see of it. */
@@ -28,11 +30,11 @@ export class TestTerminal {
   /** Everything that the program wrote, byte for byte. */
   output = ''
 
-  constructor({ args = [], cwd, columns = 80, rows = 24, env = {} }: TerminalOptions) {
+  constructor({ args = [], cwd, columns = 80, rows = 24, env = {}, file = BUILT_LANGO }: TerminalOptions) {
     this.#screen = new xterm.Terminal({ cols: columns, rows, scrollback: 5_000, allowProposedApi: true })
     this.#screen.unicode.register(WIDTHS)
     this.#screen.unicode.activeVersion = WIDTHS.version
-    this.#pty = spawn(process.execPath, [BUILT_LANGO, ...args], {
+    this.#pty = spawn(process.execPath, [file, ...args], {
       name: 'xterm-256color',
       cols: columns,
       rows,

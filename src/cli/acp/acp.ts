@@ -14,7 +14,7 @@ import type {
 } from '@agentclientprotocol/sdk'
 import { THINKING_LEVELS } from '../../base/names.js'
 import { AgentError, messageOf } from '../../errors.js'
-import { loadSdk } from '../../provider/sdk-provider.js'
+import { loadOptional } from '../../packages.js'
 import type { Flags } from '../command.js'
 import { takeOutput, untilClosed } from '../protocol-stdio.js'
 import { version } from '../version.js'
@@ -26,7 +26,7 @@ type Sdk = typeof import('@agentclientprotocol/sdk')
 /** Serves one editor until it closes standard input, or until a signal. Unfinished runs are handed over. */
 export async function acp(flags: Flags): Promise<number> {
   const output = takeOutput()
-  const sdk = await loadSdk('@agentclientprotocol/sdk', () => import('@agentclientprotocol/sdk'))
+  const sdk = await loadOptional('acp', () => import('@agentclientprotocol/sdk'))
   const agent = new AcpAgent(sdk, flags)
   const stream = sdk.ndJsonStream(
     Writable.toWeb(output),

@@ -1,6 +1,9 @@
 /** `lango chat`: opens the runtime and the session, and lets a person talk to it, on a terminal or through pipes. */
 
+import { AgentError } from '../../errors.js'
+import { loadOptional } from '../../packages.js'
 import { keyHint } from '../../provider/vendors.js'
+import { missingName, withCommand } from '../installed-packages.js'
 import { called, givenFlags, quoted } from '../next-command.js'
 import {
   type CommonFlags,
@@ -58,12 +61,16 @@ async function startSession(opened: OpenedRuntime, flags: ChatFlags): Promise<Ch
 }
 
 async function talk(session: ChatSession, begin: () => Promise<void>, flags: ChatFlags): Promise<number> {
-  if (!isTerminal()) {
-    const { chatInPlainText } = await import('./plain-chat.js')
-    return chatInPlainText(session, begin)
+  const { chatInPlainText } = await import('./plain-chat.js')
+  if (!isTerminal()) return chatInPlainText(session, begin)
+  try {
+    const { chatOnScreen } = await loadOptional('terminal', () => import('./chat-screen.js'))
+    return await chatOnScreen(session, begin, flags.color !== false && !process.env.NO_COLOR)
+  } catch (error) {
+    if (!(error instanceof AgentError) || missingName(error) !== 'terminal') throw error
+    process.stderr.write(`${withCommand(error)}\nUntil then the chat goes line by line.\n`)
+    return chatInPlainText(session, begin, { asks: true })
   }
-  const { chatOnScreen } = await import('./chat-screen.js')
-  return chatOnScreen(session, begin, flags.color !== false && !process.env.NO_COLOR)
 }
 
 /** A screen needs keys to come and cursor moves to be understood. */

@@ -1,26 +1,36 @@
-/** The chat without a terminal: a line in is a message, its answer goes out as plain text, the rest to stderr. */
-import { createInterface } from 'node:readline'
+/** The chat line by line: a line in is a message, its answer goes out as plain text, the rest to stderr. */
+import { createInterface, type Interface } from 'node:readline'
 import type { ApprovalAnswer, OutcomeAnswer } from '../../tool.js'
 import type { ToolStatus } from '../../transcript/item.js'
-import { plainLine, plainText } from '../plain-text.js'
+import { fitText, plainLine, plainText } from '../plain-text.js'
 import type { ApprovalQuestion, CallFacts, ChatSession, ChatUi } from './chat-session.js'
 import { readLine } from './commands.js'
 import type { Choice } from './model-choices.js'
 import { runCommand } from './run-command.js'
 
-/** Reads messages until the input ends. Returns 1 when a run has failed. */
-export async function chatInPlainText(chat: ChatSession, begin: () => Promise<void>): Promise<number> {
+/** Reads messages until the input ends. Returns 1 when a run has failed. `asks`: a person types them on a terminal. */
+export async function chatInPlainText(
+  chat: ChatSession,
+  begin: () => Promise<void>,
+  { asks = false }: { asks?: boolean } = {},
+): Promise<number> {
   const ui = new PlainUi(chat)
   const stop = () => (chat.busy ? chat.stop() : ui.leave())
   process.on('SIGINT', stop)
   try {
-    for (const line of chat.state.header.slice(1)) process.stderr.write(`${line}\n`)
+    for (const line of chat.state.header.slice(asks ? 0 : 1)) process.stderr.write(`${line}\n`)
     await begin()
-    const lines = createInterface({ input: process.stdin, terminal: false })
+    const input = process.stdin
+    const lines = asks
+      ? createInterface({ input, output: process.stderr, prompt: '> ' })
+      : createInterface({ input, terminal: false })
     ui.onLeave = () => lines.close()
+    if (asks) ui.person = lines.on('SIGINT', stop)
+    ui.person?.prompt()
     for await (const line of lines) {
       await ui.take(line)
       if (ui.hasLeft) break
+      ui.person?.prompt()
     }
     return ui.hasFailed ? 1 : 0
   } finally {
@@ -28,10 +38,15 @@ export async function chatInPlainText(chat: ChatSession, begin: () => Promise<vo
   }
 }
 
+/** Of the arguments of a call. */
+const MOST_SHOWN = 4000
+
 class PlainUi implements ChatUi {
   hasLeft = false
   hasFailed = false
   onLeave: () => void = () => {}
+  /** Absent in a pipe, where nobody can be asked. */
+  person: Interface | undefined
   readonly #chat: ChatSession
   /** The id of the newest item that was written. */
   #written = 0
@@ -66,15 +81,36 @@ class PlainUi implements ChatUi {
     }
   }
 
-  async askApproval({ name }: ApprovalQuestion): Promise<ApprovalAnswer> {
+  async askApproval({ name, args, onceOnly }: ApprovalQuestion): Promise<ApprovalAnswer> {
+    if (this.person) {
+      const call = `${plainLine(name)} ${fitText(plainLine(JSON.stringify(args)), MOST_SHOWN)}`
+      const said = await this.#ask(`Allow ${call}? [o]nce, [a]lways, [N]o: `)
+      if (said.startsWith('a')) return onceOnly ? 'once' : 'always'
+      return /^[oy]/.test(said) ? 'once' : 'no'
+    }
     process.stderr.write(`${plainLine(name)} needs approval, and there is no terminal to ask: refused\n`)
     return 'no'
   }
 
   async askOutcome({ name }: CallFacts): Promise<OutcomeAnswer> {
+    if (this.person) {
+      const question = `It is not known whether ${plainLine(name)} took effect: it [h]appened, [r]un it, [L]eave it: `
+      const said = await this.#ask(question)
+      if (said.startsWith('h')) return 'happened'
+      return said.startsWith('r') ? 'run' : 'leave'
+    }
     const words = `it is not known whether ${plainLine(name)} took effect, and there is no terminal to ask: it stays unknown`
     process.stderr.write(`${words}\n`)
     return 'leave'
+  }
+
+  /** The end of the input is no answer. */
+  #ask(question: string): Promise<string> {
+    return new Promise(resolve => {
+      const { person } = this
+      person?.once('close', () => resolve(''))
+      person?.question(question, line => resolve(line.trim().toLowerCase()))
+    })
   }
 
   wait<Result>(_words: string, work: Promise<Result>): Promise<Result> {

@@ -18,6 +18,7 @@ import { shortTokenWarning } from '../../server/security/server-token.js'
 import { inspectStore } from '../../store/open-store.js'
 import { hasBubblewrap } from '../../tools/sandbox.js'
 import type { Flags } from '../command.js'
+import { packageSummary, requireModelPackage } from '../installed-packages.js'
 import { loadSettings } from '../open-runtime.js'
 import { lineWidth, print, printJson, stylesOf } from '../output.js'
 import { plainLine, wrapped } from '../plain-text.js'
@@ -75,7 +76,11 @@ async function checkInstallation(flags: Flags): Promise<number> {
 /** One result for each check of the installation. */
 export async function checksOf(flags: Flags): Promise<Check[]> {
   const configuration = await readConfiguration(flags)
-  const checks = [checkNode(process.versions.node), configuration.check]
+  const checks: Check[] = [
+    checkNode(process.versions.node),
+    { name: 'packages', status: 'ok', message: packageSummary() },
+    configuration.check,
+  ]
   const { loaded } = configuration
   if (loaded) {
     checks.push(
@@ -189,13 +194,16 @@ export async function checkStore(url: string): Promise<Check> {
 }
 
 /** Whether a model that needs more than a key has it: a region, a project, an SDK that comes apart from Lango. */
-async function checkPlatform({ config, model }: LoadedConfig): Promise<Check[]> {
+async function checkPlatform(loaded: LoadedConfig): Promise<Check[]> {
   const name = 'platform'
+  const { config, model } = loaded
   const registry = createRegistry(config.providers as ProvidersConfig)
   const { provider: id = '', model: bare } = parseModelReference(model ?? '')
   const options = own<unknown>(config.providers, id) as { type?: string } | undefined
-  if (vendorRow(options?.type ?? id)?.needs === undefined) return []
+  const isPlatform = vendorRow(options?.type ?? id)?.needs !== undefined
   try {
+    await requireModelPackage(loaded)
+    if (!isPlatform) return []
     await registry.get(id)?.load?.(bare)
     return [{ name, status: 'ok', message: `${id} has what ${model} needs` }]
   } catch (error) {

@@ -3,11 +3,12 @@ import type Anthropic from '@anthropic-ai/sdk'
 import type { BaseAnthropic } from '@anthropic-ai/sdk/client'
 import { defined } from '../../base/defined.js'
 import { own } from '../../base/own.js'
+import { loadOptional } from '../../packages.js'
 import type { ModelInfo } from '../provider.js'
 import { providerFetch } from '../provider-fetch.js'
 import type { ProviderSettings } from '../provider-settings.js'
 import type { Profile } from '../repair/profile.js'
-import { loadSdk, SdkProvider } from '../sdk-provider.js'
+import { SdkProvider } from '../sdk-provider.js'
 import type { Wire } from '../stream-answer.js'
 import { readVariable } from '../vendor-row.js'
 import { continuePaused } from './continue-paused.js'
@@ -87,7 +88,7 @@ export class AnthropicProvider extends SdkProvider<BaseAnthropic> {
     const target = { apiKey, baseURL, settings, row: this.row }
     if (settings.type === 'bedrock') return bedrockClient(target, common)
     if (settings.type === 'vertex') return vertexClient(target, common)
-    const { default: Client } = await loadSdk('@anthropic-ai/sdk', () => import('@anthropic-ai/sdk'))
+    const { default: Client } = await loadOptional('anthropic', () => import('@anthropic-ai/sdk'))
     // A request with two credentials is refused, so only the key is sent.
     return new Client({ ...defined({ apiKey, baseURL }), authToken: null, ...common })
   }

@@ -7,11 +7,11 @@
  */
 import type { BaseAnthropic, ClientOptions } from '@anthropic-ai/sdk/client'
 import { defined } from '../../base/defined.js'
+import { loadOptional } from '../../packages.js'
 import { googleAccount, tokenClient } from '../google-account.js'
 import type { ProviderSettings } from '../provider-settings.js'
 import { claudeVersion } from '../repair/profile-for-model.js'
 import type { Abilities } from '../request-options.js'
-import { loadSdk } from '../sdk-provider.js'
 import { neededValue, readVariable, type VendorRow } from '../vendor-row.js'
 import { WEB_SEARCH } from './anthropic-tools.js'
 import type { AnthropicRequestWire } from './to-anthropic-request.js'
@@ -64,10 +64,7 @@ export async function bedrockClient(
   { apiKey, baseURL, settings, row }: Target,
   common: CommonOptions,
 ): Promise<BaseAnthropic> {
-  const { AnthropicBedrock } = await loadSdk(
-    '@anthropic-ai/bedrock-sdk',
-    () => import('@anthropic-ai/bedrock-sdk'),
-  )
+  const { AnthropicBedrock } = await loadOptional('bedrock-claude', () => import('@anthropic-ai/bedrock-sdk'))
   const { env } = settings
   const awsRegion = neededValue(row, 'region', env, settings)
   const [awsAccessKey, awsSecretKey, awsSessionToken] = [
@@ -93,10 +90,7 @@ export async function vertexClient(
   { apiKey, baseURL, settings, row }: Target,
   common: CommonOptions,
 ): Promise<BaseAnthropic> {
-  const { AnthropicVertex } = await loadSdk(
-    '@anthropic-ai/vertex-sdk',
-    () => import('@anthropic-ai/vertex-sdk'),
-  )
+  const { AnthropicVertex } = await loadOptional('vertex-claude', () => import('@anthropic-ai/vertex-sdk'))
   const { project: projectId, location: region } = googleAccount(settings, row)
   return new AnthropicVertex({
     ...common,

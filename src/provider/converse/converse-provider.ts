@@ -2,11 +2,12 @@
 import type { BedrockRuntimeClient, ConverseCommandInput } from '@aws-sdk/client-bedrock-runtime'
 import { defined } from '../../base/defined.js'
 import { AgentError, messageOf } from '../../errors.js'
+import { loadOptional } from '../../packages.js'
 import type { HttpFailure } from '../error-facts.js'
 import type { ModelInfo } from '../provider.js'
 import { providerFetch } from '../provider-fetch.js'
 import type { ProviderSettings } from '../provider-settings.js'
-import { loadSdk, SdkProvider } from '../sdk-provider.js'
+import { SdkProvider } from '../sdk-provider.js'
 import type { Wire } from '../stream-answer.js'
 import { neededValue, readVariable } from '../vendor-row.js'
 import {
@@ -68,10 +69,7 @@ export class ConverseProvider extends SdkProvider<Connection> {
   protected async *servedModels(): AsyncGenerator<ModelInfo> {}
 
   protected async newClient(apiKey: string | undefined): Promise<Connection> {
-    const sdk = await loadSdk(
-      '@aws-sdk/client-bedrock-runtime',
-      () => import('@aws-sdk/client-bedrock-runtime'),
-    )
+    const sdk = await loadOptional('bedrock', () => import('@aws-sdk/client-bedrock-runtime'))
     const { env, baseUrl, headers } = this.settings
     const [accessKeyId, secretAccessKey, sessionToken, profile] = [
       'AWS_ACCESS_KEY_ID',

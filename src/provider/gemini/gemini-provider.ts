@@ -1,11 +1,12 @@
 /** Gemini through Google's own SDK, loaded at the first request. */
 import type { GoogleGenAI } from '@google/genai'
 import { defined } from '../../base/defined.js'
+import { loadOptional } from '../../packages.js'
 import { googleAccount, tokenClient } from '../google-account.js'
 import type { ModelInfo } from '../provider.js'
 import { providerFetch } from '../provider-fetch.js'
 import type { ProviderSettings } from '../provider-settings.js'
-import { loadSdk, SdkProvider } from '../sdk-provider.js'
+import { SdkProvider } from '../sdk-provider.js'
 import type { Wire } from '../stream-answer.js'
 import { readVariable, usesVertex } from '../vendor-row.js'
 import { fromGeminiStream, type GeminiChunkWire } from './from-gemini-stream.js'
@@ -74,7 +75,7 @@ export class GeminiProvider extends SdkProvider<GoogleGenAI> {
   }
 
   protected async newClient(apiKey: string | undefined): Promise<GoogleGenAI> {
-    const { GoogleGenAI } = await loadSdk('@google/genai', () => import('@google/genai'))
+    const { GoogleGenAI } = await loadOptional('gemini', () => import('@google/genai'))
     const { env, headers, ...settings } = this.settings
     const vertexai = this.#isVertex()
     // The key of the platform is a token of an account; a key of Gemini's is one of a project.

@@ -3,11 +3,12 @@ import type OpenAI from 'openai'
 import { defined } from '../../base/defined.js'
 import { own } from '../../base/own.js'
 import { AgentError } from '../../errors.js'
+import { loadOptional } from '../../packages.js'
 import type { DescribeOptions } from '../model-catalog.js'
 import type { ModelInfo } from '../provider.js'
 import { providerFetch } from '../provider-fetch.js'
 import type { ProviderSettings } from '../provider-settings.js'
-import { loadSdk, SdkProvider } from '../sdk-provider.js'
+import { SdkProvider } from '../sdk-provider.js'
 import type { PreparedRequest, Wire } from '../stream-answer.js'
 import { readVariable, vendorAddress } from '../vendor-row.js'
 import { COMPATIBLE_SERVERS, VENDORS } from '../vendors.js'
@@ -121,7 +122,7 @@ export class OpenAiProvider extends SdkProvider<OpenAI> {
 
   protected async newClient(apiKey: string | undefined): Promise<OpenAI> {
     const { settings, row = VENDORS.openai } = this
-    const sdk = await loadSdk('openai', () => import('openai'))
+    const sdk = await loadOptional('openai', () => import('openai'))
     const { default: Client } = sdk
     if (settings.type === 'azure') return azureClient(sdk, settings, apiKey, fetchWithNestedErrors)
     // A third party's server must not receive the account that the environment names.

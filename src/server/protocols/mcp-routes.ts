@@ -4,6 +4,7 @@ import type { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import type { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
 import { type Context, Hono } from 'hono'
 import { isRecord } from '../../base/is-record.js'
+import { loadOptional } from '../../packages.js'
 import type { Problem } from '../chat-protocol.js'
 import { readClientJson } from '../client-json.js'
 import { errorResponse } from '../error-response.js'
@@ -116,10 +117,15 @@ class McpClients {
 
   async #connect(user: string): Promise<McpClient> {
     const { runtime, hub, info, version } = this.#context
-    const [{ WebStandardStreamableHTTPServerTransport }, { createMcpServer }] = await Promise.all([
-      import('@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'),
-      import('./mcp-server.js'),
-    ])
+    const [{ WebStandardStreamableHTTPServerTransport }, { createMcpServer }] = await loadOptional(
+      'mcp',
+      () =>
+        Promise.all([
+          import('@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'),
+          import('./mcp-server.js'),
+        ]),
+      'unsupported',
+    )
     const server = createMcpServer({
       runtime,
       owner: { appName: info.app, userId: user },

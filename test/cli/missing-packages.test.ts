@@ -1,0 +1,127 @@
+// Lango as it is installed alone: what does not come with it is missing, and each absence is one sentence with the line that
+// installs it.
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { OPTIONAL_NAMES, OPTIONAL_PACKAGES, type OptionalName, packageOf } from '../../src/packages.js'
+import { installWithoutPeers } from '../support/lango-without-peers.js'
+import { makeFolder, removeFolder } from '../support/temporary-folder.js'
+import { TestTerminal } from '../support/terminal.js'
+import { lango } from './lango.js'
+
+const KEYS = { OPENAI_API_KEY: 'sk-1', ANTHROPIC_API_KEY: 'sk-2' }
+
+let cwd = ''
+let file = ''
+beforeAll(async () => {
+  cwd = await makeFolder()
+  file = await installWithoutPeers(cwd)
+})
+afterAll(() => removeFolder(cwd))
+
+/** The sentence, without its first words. */
+function sentence(name: OptionalName): string {
+  const { what, install } = OPTIONAL_PACKAGES[name]
+  const packages = `the package${install.length > 1 ? 's' : ''} ${install.map(packageOf).join(', ')}`
+  return `${what} needs ${packages}; install with: npm install ${install.join(' ')}`
+}
+
+test('the versions that the sentences name are those of the peers', async () => {
+  const text = await readFile(join(import.meta.dirname, '../../package.json'), 'utf8')
+  const { dependencies, peerDependencies, peerDependenciesMeta } = JSON.parse(text)
+  const named = OPTIONAL_NAMES.flatMap(name => [...OPTIONAL_PACKAGES[name].install])
+  for (const spec of named) {
+    const name = packageOf(spec)
+    const range = `^${peerDependencies[name]?.slice(1) ?? dependencies[name]}`
+    // What a caret leaves free is what follows the first number that is not 0.
+    const [, fixed] = /^\^((?:0\.)*[1-9]\d*)\./.exec(range) ?? []
+    expect(spec).toBe(`${name}@${fixed}`)
+    if (peerDependencies[name]) expect(peerDependenciesMeta[name]).toEqual({ optional: true })
+  }
+  const peers = Object.keys(peerDependencies)
+  expect(named.map(packageOf)).toEqual(expect.arrayContaining(peers))
+})
+
+test('in a program: models, stores, MCP servers and traces', { timeout: 60_000 }, async () => {
+  const program = `
+    import { createRuntime, createTelemetry } from 'lango'
+    import { createProvider } from 'lango/provider'
+    import { openStore } from 'lango/store'
+    const load = (type, model) => createProvider({ type, apiKey: 'k', region: 'x', project: 'p', baseUrl: 'http://127.0.0.1:9' }).load(model)
+    const work = {
+      openai: () => load('openai', 'gpt-5.2'),
+      anthropic: () => load('anthropic', 'claude-sonnet-4-6'),
+      bedrock: () => load('bedrock', 'amazon.nova'),
+      'bedrock-claude': () => load('bedrock', 'claude-x'),
+      'vertex-claude': () => load('vertex', 'claude-x'),
+      postgres: () => openStore('postgres://127.0.0.1:9/x'),
+      mcp: async () => {
+        const agent = { name: 'a', model: 'demo/demo' }
+        const runtime = await createRuntime({ store: 'memory:', agent, mcpServers: { one: { command: 'true' } } })
+        for await (const event of runtime.run({ text: 'hi' })) if (event.type === 'error') throw event.error
+      },
+      telemetry: () => createTelemetry({ endpoint: 'http://127.0.0.1:9' }),
+    }
+    const found = {}
+    for (const [name, start] of Object.entries(work))
+      found[name] = await start().then(() => 'no error', error => error.code + ': ' + error.message)
+    console.log(JSON.stringify(found))
+    await load('gemini', 'gemini-3.5-flash')
+    await (await openStore('sqlite:./x.db')).close()
+    process.exit()`
+  await writeFile(join(cwd, 'program.mjs'), program)
+  const { code, stdout, stderr } = await lango([], { cwd, file: join(cwd, 'program.mjs') })
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  const names = [
+    'openai',
+    'anthropic',
+    'bedrock',
+    'bedrock-claude',
+    'vertex-claude',
+    'postgres',
+    'mcp',
+    'telemetry',
+  ] as const
+  const wanted = names.map(name => [
+    name,
+    `${name === 'postgres' ? 'store-unavailable' : 'invalid-config'}: ${sentence(name)}`,
+  ])
+  expect(JSON.parse(stdout)).toEqual(Object.fromEntries(wanted))
+})
+
+test.each([
+  ['run', ['run', 'hi', '--model', 'openai/gpt-5.2'], 'openai'],
+  ['run with the key of a vendor', ['run', 'hi'], 'openai'],
+  ['serve', ['serve', '--port', '0', '--model', 'anthropic/claude-sonnet-4-6'], 'anthropic'],
+  ['chat', ['chat', '--model', 'groq/llama'], 'openai'],
+  ['sessions', ['sessions', 'list', '--store', 'postgres://127.0.0.1:9/x'], 'postgres'],
+  ['mcp serve', ['mcp', 'serve', '--model', 'demo/demo'], 'mcp'],
+  ['acp', ['acp'], 'acp'],
+] as const)('on the command line: %s', async (_title, args, name) => {
+  const { code, stdout, stderr } = await lango(args, { cwd, file, env: KEYS, input: '' })
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+  expect(stderr).toBe(`lango: ${sentence(name)} (or: lango add ${name})\n`)
+})
+
+test('--json has the packages and the command as data', async () => {
+  const { code, stdout, stderr } = await lango(['run', 'hi', '--json'], { cwd, file, env: KEYS, input: '' })
+  expect({ code, stderr }).toEqual({ code: 1, stderr: '' })
+  expect(JSON.parse(stdout)).toMatchObject({
+    type: 'error',
+    error: {
+      code: 'invalid-config',
+      details: { packages: ['openai'], install: 'npm install openai@6', add: 'openai' },
+    },
+  })
+})
+
+test('a terminal without the terminal package: the sentence, and a chat line by line that can ask', async () => {
+  const terminal = new TestTerminal({ cwd, file, args: ['chat', '--model', 'demo/demo'], columns: 300 })
+  onTestFinished(() => terminal.kill())
+  await terminal.waitFor(`${sentence('terminal')} (or: lango add terminal)`)
+  await terminal.waitFor(/^>/m)
+  terminal.type('Hello there\r')
+  await terminal.waitFor(/Hello there[\s\S]*\n>$/)
+  terminal.type('/exit\r')
+  expect(await terminal.ended()).toBe(0)
+})
