@@ -91,7 +91,6 @@ const OWNED_PACKAGES = [
   ['hono', ['^src/server/']],
   ['@hono/[^/]*', ['^src/server/']],
   ['eventsource-parser', ['^src/client/']],
-  ['prom-client', ['^src/server/metrics[.]ts$']],
   ['@agentclientprotocol/sdk', ['^src/cli/acp/']],
   ['@earendil-works/pi-tui', ['^src/cli/chat/']],
   ['@clack/prompts', ['^src/cli/']],

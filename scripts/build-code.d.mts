@@ -1,2 +1,2 @@
-/** Writes the entries of package.json to `outDir`, and what they share to `chunks/` in it. */
-export declare function buildCode(outDir: string): Promise<void>
+/** Writes entries, by default those of package.json, to `outDir`, and what they share to `chunks/` in it. */
+export declare function buildCode(outDir: string, names?: readonly string[]): Promise<void>

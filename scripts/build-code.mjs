@@ -1,7 +1,7 @@
 // The JavaScript of the package: one file per entry, and the modules that they share in few files. Starting a command
 // costs more by the number of its files than by their size, and Node loads each of them apart; the text of every module
 // stays as it was written. What is imported on demand in the sources still is.
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -14,8 +14,8 @@ const GROUPS = {
   store: ['cli/sessions.ts', 'store/sqlite.ts', 'store/sql-store.ts', 'store/memory-store.ts'],
 }
 
-/** Writes the entries of package.json to `outDir`, and what they share to `chunks/` in it. */
-export async function buildCode(outDir) {
+/** Writes entries, by default those of package.json, to `outDir`, and what they share to `chunks/` in it. */
+export async function buildCode(outDir, names = entryNames()) {
   const { build } = await import('vite')
   await build({
     configFile: false,
@@ -30,7 +30,7 @@ export async function buildCode(outDir) {
       target: 'node20',
       minify: false,
       rolldownOptions: {
-        input: entries(),
+        input: Object.fromEntries(names.map(name => [name, join(SRC, `${name}.ts`)])),
         output: {
           format: 'esm',
           entryFileNames: '[name].js',
@@ -53,10 +53,11 @@ function mayBeMissing(code) {
   return code.replace(imports, 'import($1$2$1).catch((error) => { throw error; })')
 }
 
-function entries() {
-  const names = readdirSync(join(SRC, 'entries')).filter(name => !name.endsWith('.test.ts'))
-  const files = ['index.ts', 'cli/main.ts', ...names.map(name => `entries/${name}`)]
-  return Object.fromEntries(files.map(file => [file.replace(/\.ts$/, ''), join(SRC, file)]))
+/** The modules that package.json names, without the folder and the ending. */
+function entryNames() {
+  const { exports, bin } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+  const files = [...Object.values(exports).flatMap(({ default: file }) => file ?? []), bin.lango]
+  return files.map(file => file.replace(/^\.\/dist\/(.*)\.js$/, '$1'))
 }
 
 /**

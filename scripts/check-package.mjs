@@ -46,7 +46,7 @@ export function installPackage(folder, tarball = pack(folder)) {
 }
 
 /** What the blocks use besides, and their readers install. */
-const ALSO = ['@types/node', '@types/react', 'react', 'ai', '@ai-sdk/react']
+const ALSO = ['@types/node', '@types/react', 'react', 'ai', '@ai-sdk/react', 'openai', '@anthropic-ai/sdk']
 
 const STRICT = {
   strict: true,

@@ -16,6 +16,7 @@ const STEPS = {
   types: ['scripts/check-rules.mjs', '--types'],
   build: ['scripts/build.mjs', '--no-check'],
   package: ['scripts/check-package.mjs'],
+  core: ['scripts/check-core.mjs'],
   'code-blocks': ['scripts/check-code-blocks.mjs'],
   lint: ['node_modules/@biomejs/biome/bin/biome', 'check', '--error-on-warnings', '.'],
   walk: ['scripts/trace-walk.mjs', '--check'],

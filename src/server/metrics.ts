@@ -1,6 +1,6 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { ModelCall } from '../observe/model-calls.js'
+import { Registry } from './prometheus.js'
 
 /** Current values. */
 export interface Gauges {
@@ -12,70 +12,73 @@ export interface Gauges {
 
 /**
  * Counts what the server does and writes it in Prometheus' text format. Labels come from closed lists only, and the
- * number of models with a label of their own is bounded. The
- * registry is its own: the package's global one belongs to the application.
+ * number of models with a label of their own is bounded.
  */
 export class Metrics {
   readonly #registry = new Registry()
-  readonly #runsStarted = this.#counter('lango_runs_started_total', 'Runs that this process started.')
-  readonly #runsFinished = this.#counter(
+  readonly #runsStarted = this.#registry.counter(
+    'lango_runs_started_total',
+    'Runs that this process started.',
+  )
+  readonly #runsFinished = this.#registry.counter(
     'lango_runs_finished_total',
     'Runs that ended in this process, by reason.',
-    ['reason'],
+    true,
   )
-  readonly #runsResumed = this.#counter(
+  readonly #runsResumed = this.#registry.counter(
     'lango_runs_resumed_total',
     'Runs that this process continued: of a process that is gone, or after an answer. By the model of the run.',
-    ['model'],
+    true,
   )
-  readonly #runsWaiting = this.#gauge(
+  readonly #runsWaiting = this.#registry.gauge(
     'lango_runs_waiting',
     'Runs of the app that wait for a person, in the store; at most 1000 are counted.',
   )
-  readonly #runsRunning = this.#gauge('lango_runs_running', 'Running runs of this process.')
-  readonly #callsUnknown = this.#counter(
+  readonly #runsRunning = this.#registry.gauge('lango_runs_running', 'Running runs of this process.')
+  readonly #callsUnknown = this.#registry.counter(
     'lango_tool_calls_unknown_total',
     'Tool calls of which it is not known whether they took effect.',
   )
-  readonly #tokens = this.#counter(
+  readonly #tokens = this.#registry.counter(
     'lango_model_tokens_total',
     'Tokens of model calls. Those of a cache are part of the input, those of reasoning of the output.',
-    ['model', 'type'],
+    true,
   )
-  readonly #cost = this.#counter(
+  readonly #cost = this.#registry.counter(
     'lango_model_cost_usd_total',
     'Cost of model calls whose price is known, in US dollars.',
-    ['model'],
+    true,
   )
-  readonly #callDuration = this.#histogram(
+  readonly #callDuration = this.#registry.histogram(
     'lango_model_call_duration_seconds',
     'Duration of model calls, by model and outcome: ok, or the code of the error.',
-    ['model', 'outcome'],
+    SECONDS,
   )
-  readonly #firstToken = this.#histogram(
+  readonly #firstToken = this.#registry.histogram(
     'lango_model_time_to_first_token_seconds',
     'Time from a request to the first part of its answer, by model.',
-    ['model'],
+    SECONDS,
   )
   readonly #models = new Set<string>()
-  readonly #streamsOpen = this.#gauge('lango_streams_open', 'Open event streams.')
-  readonly #streamsDropped = this.#counter(
+  readonly #streamsOpen = this.#registry.gauge('lango_streams_open', 'Open event streams.')
+  readonly #streamsDropped = this.#registry.counter(
     'lango_streams_dropped_total',
     'Streams closed because the client did not read.',
   )
-  readonly #eventsSent = this.#counter('lango_events_sent_total', 'Run events written to streams.')
-  readonly #requests = this.#counter('lango_http_requests_total', 'Requests by class of route and status.', [
-    'route',
-    'status',
-  ])
-  readonly #meanLag = this.#gauge(
+  readonly #eventsSent = this.#registry.counter('lango_events_sent_total', 'Run events written to streams.')
+  readonly #requests = this.#registry.counter(
+    'lango_http_requests_total',
+    'Requests by class of route and status.',
+    true,
+  )
+  readonly #meanLag = this.#registry.gauge(
     'lango_event_loop_lag_seconds',
     'Mean delay of the event loop since the last scrape.',
   )
-  readonly #p99Lag = this.#gauge('lango_event_loop_lag_p99_seconds', '99th percentile of it.')
-  readonly #memory = this.#gauge('process_resident_memory_bytes', 'Resident memory.')
-  readonly #heap = this.#gauge('nodejs_heap_size_used_bytes', 'Heap in use.')
-  readonly #uptime = this.#gauge('process_uptime_seconds', 'Seconds since the process started.')
+  readonly #p99Lag = this.#registry.gauge('lango_event_loop_lag_p99_seconds', '99th percentile of it.')
+  readonly #memory = this.#registry.gauge('process_resident_memory_bytes', 'Resident memory.')
+  readonly #heap = this.#registry.gauge('nodejs_heap_size_used_bytes', 'Heap in use.')
+  readonly #uptime = this.#registry.gauge('process_uptime_seconds', 'Seconds since the process started.')
   readonly #lag = monitorEventLoopDelay({ resolution: LAG_RESOLUTION_MS })
 
   constructor() {
@@ -87,17 +90,17 @@ export class Metrics {
   }
 
   runFinished(reason: string): void {
-    this.#runsFinished.inc({ reason })
+    this.#runsFinished.inc(1, { reason })
   }
 
   runResumed(reference: string): void {
-    this.#runsResumed.inc({ model: this.#modelLabel(reference) })
+    this.#runsResumed.inc(1, { model: this.#modelLabel(reference) })
   }
 
   modelCalled({ model: reference, durationMs, firstChunkMs, usage, error }: ModelCall): void {
     const model = this.#modelLabel(reference)
-    this.#callDuration.observe({ model, outcome: error ?? 'ok' }, durationMs / 1000)
-    if (firstChunkMs !== undefined) this.#firstToken.observe({ model }, firstChunkMs / 1000)
+    this.#callDuration.observe(durationMs / 1000, { model, outcome: error ?? 'ok' })
+    if (firstChunkMs !== undefined) this.#firstToken.observe(firstChunkMs / 1000, { model })
     if (!usage) return
     const counts = {
       input: usage.inputTokens,
@@ -106,8 +109,8 @@ export class Metrics {
       cache_write: usage.cacheWriteTokens,
       reasoning: usage.reasoningTokens,
     }
-    for (const [type, count] of Object.entries(counts)) this.#tokens.inc({ model, type }, count)
-    if (usage.cost !== undefined) this.#cost.inc({ model }, usage.cost)
+    for (const [type, count] of Object.entries(counts)) this.#tokens.inc(count, { model, type })
+    if (usage.cost !== undefined) this.#cost.inc(usage.cost, { model })
   }
 
   /** A request may name any model of a provider. */
@@ -130,7 +133,7 @@ export class Metrics {
   }
 
   request(route: RouteClass, status: number): void {
-    this.#requests.inc({ route, status })
+    this.#requests.inc(1, { route, status })
   }
 
   close(): void {
@@ -148,20 +151,7 @@ export class Metrics {
     this.#memory.set(rss)
     this.#heap.set(heapUsed)
     this.#uptime.set(process.uptime())
-    // Some parsers do not accept the empty lines between metrics.
-    return (await this.#registry.metrics()).replaceAll('\n\n', '\n')
-  }
-
-  #counter<Label extends string = never>(name: string, help: string, labelNames: Label[] = []) {
-    return new Counter({ name, help, labelNames, registers: [this.#registry] })
-  }
-
-  #histogram<Label extends string>(name: string, help: string, labelNames: Label[]) {
-    return new Histogram({ name, help, labelNames, buckets: SECONDS, registers: [this.#registry] })
-  }
-
-  #gauge(name: string, help: string): Gauge {
-    return new Gauge({ name, help, registers: [this.#registry] })
+    return this.#registry.toText()
   }
 }
 

@@ -6,6 +6,8 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { extname, join, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { brotliDecompress } from 'node:zlib'
 import type { Context, Hono } from 'hono'
 import { own } from '../base/own.js'
 import type { ServerEnv } from './server-context.js'
@@ -65,7 +67,8 @@ const ADK_WEB_POLICY = [
 
 interface StaticFile {
   name: string
-  path: string
+  /** Absent in the published package for large files: only a compressed copy is there. */
+  path?: string
   /** Compressed copies in the same folder. */
   compressed: { encoding: 'br' | 'gzip'; path: string }[]
 }
@@ -78,12 +81,12 @@ async function listFiles(root: string): Promise<Map<string, StaticFile>> {
       .map(entry => relative(root, join(entry.parentPath, entry.name)).split(sep).join('/')),
   )
   const found = new Map<string, StaticFile>()
-  for (const name of names) {
-    if (/\.(br|gz|map)$/.test(name)) continue
+  for (const name of new Set([...names].map(name => name.replace(/\.br$/, '')))) {
+    if (/\.(gz|map)$/.test(name)) continue
     const compressed = COMPRESSED.filter(({ ending }) => names.has(name + ending)).map(
       ({ encoding, ending }) => ({ encoding, path: join(root, name + ending) }),
     )
-    found.set(name, { name, path: join(root, name), compressed })
+    found.set(name, { name, compressed, ...(names.has(name) ? { path: join(root, name) } : {}) })
   }
   return found
 }
@@ -117,7 +120,7 @@ export function isPage(path: string): boolean {
 async function send(c: Context<ServerEnv>, file: StaticFile): Promise<Response> {
   const accepted = c.req.header('accept-encoding') ?? ''
   const smaller = file.compressed.find(({ encoding }) => accepted.includes(encoding))
-  const bytes = await readFile(smaller?.path ?? file.path)
+  const bytes = await bytesOf(file, smaller?.path)
   const isHashed = /[-.][\w-]{8,}\.\w+$/.test(file.name) && file.name.startsWith('assets/')
   return c.body(bytes, 200, {
     ...(file.name.startsWith('assets/diagram-') && file.name.endsWith('.html') ? DIAGRAM_HEADERS : {}),
@@ -126,6 +129,17 @@ async function send(c: Context<ServerEnv>, file: StaticFile): Promise<Response> 
     vary: 'accept-encoding',
     ...(smaller ? { 'content-encoding': smaller.encoding } : {}),
   })
+}
+
+/** A file as it was asked for. One that is only there in compressed form is decompressed for clients that cannot do it. */
+async function bytesOf(
+  { path, compressed }: StaticFile,
+  chosen: string | undefined,
+): Promise<Buffer<ArrayBuffer>> {
+  const only = path ?? chosen
+  if (only !== undefined) return readFile(chosen ?? only)
+  const [{ path: packed } = { path: '' }] = compressed
+  return Buffer.from(await promisify(brotliDecompress)(await readFile(packed)))
 }
 
 /**

@@ -13,6 +13,7 @@ import type {
 import type { OAuthClientInformationMixed, OAuthTokens } from '@modelcontextprotocol/sdk/shared/auth.js'
 import { defined } from '../base/defined.js'
 import { AgentError, messageOf } from '../errors.js'
+import { loadOptional } from '../packages.js'
 import { fetchAuthorization, type McpLogin, type McpLogins, type McpOAuth } from './mcp-login.js'
 
 export interface LoginOptions {
@@ -187,10 +188,12 @@ async function challengeOf({
   headers = {},
   signal,
 }: LoginOptions): Promise<Challenge | undefined> {
-  const [{ extractWWWAuthenticateParams }, { LATEST_PROTOCOL_VERSION }] = await Promise.all([
-    import('@modelcontextprotocol/sdk/client/auth.js'),
-    import('@modelcontextprotocol/sdk/types.js'),
-  ])
+  const [{ extractWWWAuthenticateParams }, { LATEST_PROTOCOL_VERSION }] = await loadOptional('mcp', () =>
+    Promise.all([
+      import('@modelcontextprotocol/sdk/client/auth.js'),
+      import('@modelcontextprotocol/sdk/types.js'),
+    ]),
+  )
   const params = {
     protocolVersion: LATEST_PROTOCOL_VERSION,
     capabilities: {},

@@ -361,7 +361,11 @@ test('a PostgreSQL store is looked at without making its tables', async () => {
 test('a configuration that is wrong fails, and the checks that need it wait', async () => {
   const { code, checks } = await installation('{"agent":{"name":1}}')
   expect(code).toBe(1)
-  expect(checks.map(({ name, status }) => `${name} ${status}`)).toEqual(['node ok', 'configuration fail'])
+  expect(checks.map(({ name, status }) => `${name} ${status}`)).toEqual([
+    'node ok',
+    'packages ok',
+    'configuration fail',
+  ])
 })
 
 test.each([

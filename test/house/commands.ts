@@ -51,6 +51,7 @@ function isOpen(text: string): boolean {
 const NOT_RUN: readonly [RegExp, string][] = [
   [/^npm ci\b/, 'installs a clone: the first step of every run of CI'],
   [/^npm install\b/, 'needs the registry; scripts/check-package.mjs installs the tarball without it'],
+  [/^(npx )?lango add (?!.*--print)\w/, 'needs the registry; bench/install.ts runs it'],
   [/^npm (test|run (check|fuzz|simulate|chaos))\b/, 'takes minutes: steps of CI'],
   [/^(docker|sudo|gcloud|fly)\b/, 'changes a machine or an account of somebody'],
   [/^npx esbuild\b/, 'a program of somebody; the lanes of npm run test:lanes build theirs so'],

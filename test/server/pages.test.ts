@@ -14,6 +14,7 @@ test('the page is asked for every time, its files never again, and smaller when 
   await writeFile(`${folder}/icon.svg`, '<svg/>')
   await writeFile(`${folder}/assets/app-0a1b2c3d.js`, 'app()')
   await writeFile(`${folder}/assets/app-0a1b2c3d.js.br`, brotliCompressSync('app()'))
+  await writeFile(`${folder}/assets/only-0a1b2c3d.js.br`, brotliCompressSync('only()'))
   await writeFile(`${folder}/assets/app-0a1b2c3d.js.map`, '{}')
   await writeFile(`${folder}/assets/diagram-0a1b2c3d.html`, '<p>draws</p>')
   const { url } = await startServer({ webRoot: folder })
@@ -31,6 +32,12 @@ test('the page is asked for every time, its files never again, and smaller when 
   const small = await fetch(`${url}/assets/app-0a1b2c3d.js`, { headers: { 'accept-encoding': 'br' } })
   expect(small.headers.get('content-encoding')).toBe('br')
   expect(await small.text()).toBe('app()')
+  // The published package has large files only compressed; a client that takes them so gets them so.
+  const only = await rawRequest(url, '/assets/only-0a1b2c3d.js')
+  expect([only.status, only.text, only.headers['content-encoding']]).toEqual([200, 'only()', undefined])
+  const packed = await fetch(`${url}/assets/only-0a1b2c3d.js`, { headers: { 'accept-encoding': 'br' } })
+  expect([packed.headers.get('content-encoding'), await packed.text()]).toEqual(['br', 'only()'])
+  expect((await rawRequest(url, '/assets/only-0a1b2c3d.js.br')).status).toBe(404)
   expect((await rawRequest(url, '/icon.svg')).headers['cache-control']).toBe('no-cache')
   // Only the frame that draws diagrams may use inline styles, and it has no origin.
   const policies = async (path: string) => (await rawRequest(url, path)).headers['content-security-policy']
