@@ -3,7 +3,7 @@
 import { THINKING_LEVELS } from '../base/names.js'
 import { OPTIONAL_NAMES } from '../packages.js'
 import { AGENT_OPTION, type CommandSpec, JSON_OPTION, MODEL_OPTION, type OptionSpec } from './command.js'
-import { SERVER_COMMANDS, TOKEN_COMMANDS } from './server-commands.js'
+import { SCHEDULE_COMMANDS, SERVER_COMMANDS, TOKEN_COMMANDS } from './server-commands.js'
 import { DATA_COMMANDS, MEMORY_COMMANDS, RUN_COMMANDS, SESSION_COMMANDS } from './session-commands.js'
 
 /** What the model is asked for. */
@@ -356,6 +356,7 @@ export const LANGO: CommandSpec = {
     ...SERVER_COMMANDS,
     SESSION_COMMANDS,
     RUN_COMMANDS,
+    SCHEDULE_COMMANDS,
     MEMORY_COMMANDS,
     ...DATA_COMMANDS,
     ...CARE,

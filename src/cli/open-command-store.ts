@@ -54,7 +54,7 @@ export async function storeSettings(flags: Flags): Promise<StoreSettings> {
 }
 
 /** A quick check of the path first; the store itself is loaded only when nothing is found there. */
-async function isAbsentFile(url: string): Promise<boolean> {
+export async function isAbsentFile(url: string): Promise<boolean> {
   const path = /^sqlite:([^?]*)/.exec(url)?.[1]
   if (path === undefined || existsSync(path)) return false
   return !(await inspectStore(url)).exists

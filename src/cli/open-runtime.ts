@@ -95,7 +95,7 @@ export async function loadSettings(
 
 /** What `createRuntime` takes, from a configuration. */
 export async function runtimeOptions(loaded: LoadedConfig, logger?: Logger): Promise<RuntimeOptions> {
-  const { server, log: _log, $schema: _schema, ...config } = loaded.config
+  const { server, log: _log, $schema: _schema, hooks: _hooks, ...config } = loaded.config
   const options: RuntimeOptions = { ...(config as RuntimeOptions), ...defined({ logger }) }
   // A library deletes what it is told to. The commands share the default of the server, because they share its file.
   options.retention = { ...config.retention, runsDays: config.retention.runsDays ?? server.keepRunsDays }

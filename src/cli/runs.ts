@@ -11,6 +11,7 @@ import { OpenQuestions, questionText, type RunQuestion } from '../transcript/que
 import { type Flags, wholeNumber } from './command.js'
 import { called, quoted } from './next-command.js'
 import { type CommandStore, findSession, withStore } from './open-command-store.js'
+import type { OpenedRuntime } from './open-runtime.js'
 import { type Column, lineWidth, note, print, printJson, stylesOf, tableLines } from './output.js'
 import { fitText, plainLine } from './plain-text.js'
 import { ago, count, localTime } from './wording.js'
@@ -35,7 +36,9 @@ async function readRuns(opened: CommandStore, flags: Flags, limit: number): Prom
   if (flags.session !== undefined) {
     const key = await findSession(opened, flags.session, flags.user)
     const later = (await store.runs.listUnfinished?.({ appName, key, scheduled: 'only', limit })) ?? []
-    return [...later, ...(await store.runs.listRuns(key, { limit }))].slice(0, limit)
+    // In this order: a run that is released in between is read twice.
+    const runs = [...later, ...(await store.runs.listRuns(key, { limit }))]
+    return [...new Map(runs.map(run => [run.runId, run])).values()].slice(0, limit)
   }
   const runs = (await store.runs.listUnfinished?.({ appName, scheduled: 'also', limit })) ?? []
   return flags.user === undefined ? runs : runs.filter(({ key }) => key.userId === flags.user)
@@ -201,19 +204,30 @@ function objectIn(text: string): CallResponse | undefined {
 }
 
 /** `lango runs resume`: continues the run in this process and prints what follows. */
-export async function resumeRun([runId = '']: readonly string[], flags: Flags): Promise<number> {
+export function resumeRun([runId = '']: readonly string[], flags: Flags): Promise<number> {
+  return followHere(flags, async ({ runtime, config }) => {
+    const { lastSeq } = await findRun({ store: runtime.store, app: config.app }, runId)
+    await runtime.resume(runId)
+    return { runId, lastSeq }
+  })
+}
+
+/** Begins or continues a run in this process, and prints its events after `lastSeq`. */
+export async function followHere(
+  flags: Flags,
+  begin: (opened: OpenedRuntime) => Promise<{ runId: string; lastSeq: number }>,
+): Promise<number> {
   const [{ openRuntime }, printer, { stopOnSignals }] = await Promise.all([
     import('./open-runtime.js'),
     import('./run-printer.js'),
     import('./run.js'),
   ])
   const opened = await openRuntime(flags)
-  const { runtime, config } = opened
+  const { runtime } = opened
   const stop = new AbortController()
   const release = stopOnSignals(stop)
   try {
-    const { lastSeq } = await findRun({ store: runtime.store, app: config.app }, runId)
-    await runtime.resume(runId)
+    const { runId, lastSeq } = await begin(opened)
     stop.signal.addEventListener('abort', () => void runtime.stop(runId).catch(() => {}), { once: true })
     const events = runtime.follow(runId, { untilWaiting: true })
     const show = printer.presenter(flags, opened)

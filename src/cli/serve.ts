@@ -48,6 +48,7 @@ export async function serve(flags: Flags): Promise<number> {
       port: flags.port === undefined ? server.port : portOf(flags.port),
       limits: limitsOf(server),
       adkWebRoot,
+      hooks: loaded.config.hooks,
     })
     const facts = { url: running.url, store: loaded.config.store, hasTokens: tokens.length > 0 }
     const warning = shortTokenWarning(server.tokens)

@@ -156,3 +156,49 @@ export const TOKEN_COMMANDS: CommandSpec = {
     },
   ],
 }
+
+/** `lango schedules`: messages that are sent by a calendar. */
+export const SCHEDULE_COMMANDS: CommandSpec = {
+  name: 'schedules',
+  summary: 'list schedules, or run one now',
+  description:
+    'Manages messages that are sent by a calendar, as `schedules` in the configuration says. A server on the store sends\nthem. "lango schedules" alone lists them.',
+  fallback: 'list',
+  examples: [['lango schedules', 'list the schedules with their next ticks']],
+  commands: [
+    {
+      name: 'list',
+      summary: 'list schedules with their next tick and last run',
+      description:
+        'Lists the schedules of the configuration, each with its next tick in local time and its last run. --json has the\nnext three ticks, in milliseconds since 1970.',
+      options: [JSON_OPTION],
+      shared: ['app', 'config', 'trust', 'store'],
+      examples: [
+        ['lango schedules list --json | jq ".schedules[].next"', 'read the next ticks, in a script'],
+      ],
+      run: async (_words, flags) => (await import('./schedules.js')).listSchedules(flags),
+    },
+    {
+      name: 'run',
+      summary: 'send the message of a schedule now and print the answer',
+      description:
+        'Sends the message of a schedule now, in this process, and prints the answer as "lango run" does. Its ticks are not\nchanged.',
+      arguments: [{ name: '<name>', description: 'the schedule' }],
+      options: [
+        AGENT_OPTION,
+        { flags: '--stream', description: 'print the answer as it is written, also to a pipe' },
+        { flags: '-q, --quiet', description: 'print the answer only' },
+        { flags: '--json', description: 'print the events, one line of JSON each' },
+      ],
+      shared: ['app', 'config', 'trust', 'store'],
+      examples: [['lango schedules run report', 'send the message of the schedule "report"']],
+      exitCodes: [
+        [0, 'answered, or it waits for an answer'],
+        [1, 'an error: there is no such schedule, or its run failed'],
+        [2, 'stopped at the turn limit or in a loop'],
+        [130, 'interrupted'],
+      ],
+      run: async (words, flags) => (await import('./schedules.js')).runSchedule(words, flags),
+    },
+  ],
+}

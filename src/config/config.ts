@@ -35,6 +35,7 @@ import {
 } from './schema-parts.js'
 
 import { serverSchema } from './server-config.js'
+import { hooksSchema, schedulesSchema } from './waking-config.js'
 
 /** A configuration as it is written: every key is optional. */
 export type LangoConfigInput = z.input<typeof configSchema>
@@ -337,6 +338,9 @@ export const sharedKeys = {
   retention: retentionSchema
     .prefault({})
     .describe('How long data is kept. Checked at startup and every hour; see data-retention.md.'),
+  schedules: schedulesSchema
+    .optional()
+    .describe('Messages that are sent by a calendar; see waking.md. An empty list forgets all of them.'),
   telemetry: telemetrySchema.prefault({}).describe('Spans and metrics for OpenTelemetry.'),
   adk: adkSchema.optional().describe('Passed to ADK unchanged.'),
 }
@@ -358,6 +362,9 @@ export const configSchema = group({
     .describe('The agent as data. Absent: `agent.ts` next to the configuration, or a default agent.'),
   ...furtherKeys,
   server: serverSchema.prefault({}).describe('The server with the web chat.'),
+  hooks: hooksSchema
+    .optional()
+    .describe('Signed requests of other systems that start runs, at `/api/hooks/{name}`; see waking.md.'),
   log: logSchema.prefault({}).describe('The log.'),
 }).superRefine(refuseContradictions)
 

@@ -7,6 +7,7 @@ import { isRecord } from '../base/is-record.js'
 import { inSlices } from '../base/pause.js'
 import { AgentError } from '../errors.js'
 import type { ProviderPart, VendorPart } from '../provider/provider.js'
+import type { ProviderRegistry } from '../provider/provider-registry.js'
 import type { RunInput } from '../run/run-host.js'
 import type { ChatMessage, ChatPart } from '../session/chat-message.js'
 import { normalizeRole, type SessionKey, type StoredMessage } from '../session/message.js'
@@ -190,3 +191,15 @@ export async function goOn(
 }
 
 const GO_ON = 'The budget was raised. Go on where you stopped.'
+
+/** The prices of models that stored answers name; a provider may no longer be configured. */
+export function pricesOf(registry: ProviderRegistry): PriceOf {
+  return reference => {
+    try {
+      const { provider, model } = registry.resolve(reference)
+      return provider.describeModel(model).price
+    } catch {
+      return undefined
+    }
+  }
+}

@@ -8,8 +8,11 @@ import { defined } from '../base/defined.js'
 import { isAdkApp } from '../config/adk-config.js'
 import { furtherProblems, optionsSchema } from '../config/parse-config.js'
 import { type ConfigProblem, invalidConfig, readData } from '../config/read-data.js'
+import { AgentError } from '../errors.js'
 import type { ProviderRegistry } from '../provider/provider-registry.js'
 import type { ModelOptions } from '../session/model-options.js'
+import type { SessionStore } from '../session/session-store.js'
+import { unsupported } from '../store/store-errors.js'
 import type { CheckedOptions, RuntimeOptions } from './options.js'
 
 /** Throws `invalid-config` with all that is wrong. Returns the options without keys set to `undefined`. */
@@ -30,9 +33,13 @@ function withoutApp({ app: given, rootAgent: root, ...options }: RuntimeOptions)
 }
 
 /** Every model that the agents name has a provider. */
-export function checkModels({ agent, model, history }: CheckedOptions, registry: ProviderRegistry): void {
+export function checkModels(
+  { agent, model, history, schedules }: CheckedOptions,
+  registry: ProviderRegistry,
+): void {
   if (model !== undefined) registry.resolve(model)
   if (history?.memory?.observer !== undefined) registry.resolve(history.memory.observer)
+  for (const schedule of schedules ?? []) if (schedule.model !== undefined) registry.resolve(schedule.model)
   const visit = (definition: AgentLike, path: string, above?: unknown): void => {
     const own = definition.model ?? above
     if (typeof definition.model === 'string') registry.resolve(definition.model)
@@ -42,6 +49,17 @@ export function checkModels({ agent, model, history }: CheckedOptions, registry:
       visit(child, `${path}.subAgents[${index}]`, own)
   }
   if (agent) visit(agent, 'agent')
+}
+
+/** What the options need of the store. */
+export function checkStore({ retention, schedules }: CheckedOptions, store: SessionStore): void {
+  if (retention?.sessionsDays !== undefined && !store.expire)
+    throw unsupported('expire', 'Add it to the store, or omit retention.sessionsDays')
+  if (schedules && !(store.schedules && store.runs.releaseDue))
+    throw new AgentError(
+      'unsupported',
+      'This store keeps no schedules: it has no `schedules` or no `runs.releaseDue`. Omit the option `schedules`.',
+    )
 }
 
 interface AgentLike extends ModelOptions {
@@ -63,6 +81,7 @@ const FILE_ONLY = 'Only the commands of `lango` read it, from a configuration fi
 const NOTES = new Map([
   ['$schema', FILE_ONLY],
   ['server', FILE_ONLY],
+  ['hooks', FILE_ONLY],
   ['log', 'Give `logger: createLogger({ … })` instead.'],
 ])
 

@@ -51,11 +51,33 @@ export interface RuntimeOptions {
   artifacts?: string | ArtifactOptions | undefined
   /** How long data is kept. Default: sessions without end. */
   retention?: RetentionOptions | undefined
+  /** Messages that are sent by a calendar, while the runtime is `ready`. An empty list forgets all of them. */
+  schedules?: readonly ScheduleOptions[] | undefined
   /** Spans for a collector. Default: none. */
   telemetry?: TelemetryOptions | undefined
   /** Handed to ADK as they are. */
   adk?: (AdkOptions & AgentAdkOptions) | undefined
   logger?: Logger | undefined
+}
+
+/** A message that is sent by a calendar. */
+export interface ScheduleOptions {
+  /** Unique in the app. */
+  name: string
+  /** Five fields: minute, hour, day of the month, month, day of the week. */
+  cron: string
+  /** The time zone of the fields. Default `UTC`. */
+  timeZone?: string | undefined
+  /** The session that gets the message, or `new` for a session of its own for each tick. */
+  session: string
+  text: string
+  /** The user of the session. Default `user`. */
+  user?: string | undefined
+  model?: string | undefined
+  /** What to do about ticks that no process was there for. Default `skip`. */
+  missed?: 'skip' | 'latest' | 'all' | undefined
+  /** What to do when the run of the tick before has not ended. Default `queue`. */
+  overlap?: 'queue' | 'skip' | undefined
 }
 
 /** The options after their check: what an ADK app says is in its own places. */

@@ -25,7 +25,7 @@ import type { SessionKey } from '../session/message.js'
 import type { RunSummary } from '../session/run-store.js'
 import type { EraseOptions, EraseReceipt, ReadOptions, SessionStore } from '../session/session-store.js'
 import type { UsageLine, UsageQuery } from '../session/spending.js'
-import type { ModelPrice, RunUsage } from '../session/usage.js'
+import type { RunUsage } from '../session/usage.js'
 import { openStore } from '../store/open-store.js'
 import { unsupported } from '../store/store-errors.js'
 import type { RunAnswer } from '../tool.js'
@@ -35,6 +35,7 @@ import type { HostParts, RuntimeHost } from './host.js'
 import { describeRuntime, type ModelChoice, type RuntimeInfo, type SessionLint } from './info.js'
 import type { RuntimeOptions } from './options.js'
 import { retain } from './retention.js'
+import type { RuntimeSchedules, Schedules } from './schedules.js'
 
 export type { ResumeOptions, RunInput, StartedRun }
 
@@ -122,6 +123,8 @@ export interface Runtime {
   resume(runId: string, options?: ResumeOptions): Promise<StartedRun>
   /** A run as the store has it. One whose process is gone is looked after first. */
   findRun(runId: string): Promise<RunSummary | undefined>
+  /** The schedules of the app: where they are, and their messages to send now. */
+  schedules(): Promise<RuntimeSchedules>
   /** The runs of a session, newest first, looked after like `findRun`. Default limit 50. */
   listRuns(key: SessionKey, options?: { limit?: number }): Promise<RunSummary[]>
   /**
@@ -194,14 +197,13 @@ export interface Runtime {
  * ```
  */
 export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
-  const { checkModels, checkOptions } = await import('./check-options.js')
+  const { checkModels, checkOptions, checkStore } = await import('./check-options.js')
   const options = checkOptions(given)
   const registry = createRegistry(options.providers ?? {})
   checkModels(options, registry)
   const { store = 'sqlite:./lango.db' } = options
   const opened = placeArtifacts(typeof store === 'string' ? await openStore(store) : store, options)
-  if (options.retention?.sessionsDays !== undefined && !opened.expire)
-    throw unsupported('expire', 'Add it to the store, or omit retention.sessionsDays')
+  checkStore(options, opened)
   return new LangoRuntime({ options, registry, store: opened, logger: options.logger ?? silentLogger })
 }
 
@@ -219,6 +221,7 @@ class LangoRuntime implements Runtime {
   #isClosing = false
   #runs: Runs | undefined
   #sweeper: NodeJS.Timeout | undefined
+  #schedules: Promise<Schedules> | undefined
   readonly #running = new Set<RunningRun>()
 
   readonly store: SessionStore
@@ -248,6 +251,7 @@ class LangoRuntime implements Runtime {
       import('./models.js'),
     ])
     this.#sweep(host)
+    if (this.#parts.options.schedules && !this.#isClosing) void (await this.schedules()).begin()
   }
 
   async *run(input: RunInput): AsyncGenerator<RunEvent, void, undefined> {
@@ -320,6 +324,13 @@ class LangoRuntime implements Runtime {
     const checked: RunSummary[] = []
     for (const run of runs) checked.push(await this.#checkLife(run))
     return checked
+  }
+
+  schedules(): Promise<Schedules> {
+    this.#schedules ??= import('./schedules.js').then(({ createSchedules }) =>
+      createSchedules(this.#parts, input => this.start(input)),
+    )
+    return this.#schedules
   }
 
   active(): readonly ActiveRun[] {
@@ -400,8 +411,8 @@ class LangoRuntime implements Runtime {
   }
 
   async messages(key: SessionKey, options: ReadOptions = {}): Promise<ChatMessage[]> {
-    const { readChat } = await import('./chat-view.js')
-    return readChat(this.store, key, options, reference => this.#priceOf(reference))
+    const { pricesOf, readChat } = await import('./chat-view.js')
+    return readChat(this.store, key, options, pricesOf(this.#parts.registry))
   }
 
   async events(key: SessionKey, options: EventOptions = {}): Promise<Event[]> {
@@ -410,15 +421,13 @@ class LangoRuntime implements Runtime {
   }
 
   async usage(key: SessionKey): Promise<RunUsage> {
-    const { readUsage } = await import('./chat-view.js')
-    return readUsage(this.store, key, reference => this.#priceOf(reference))
+    const { pricesOf, readUsage } = await import('./chat-view.js')
+    return readUsage(this.store, key, pricesOf(this.#parts.registry))
   }
 
   async usageByDay(query: Omit<UsageQuery, 'appName'> = {}): Promise<UsageLine[]> {
-    return (await import('./chat-view.js')).readUsageByDay(this.store, {
-      ...query,
-      appName: this.#parts.options.app,
-    })
+    const { app: appName } = this.#parts.options
+    return (await import('./chat-view.js')).readUsageByDay(this.store, { ...query, appName })
   }
 
   async lint(key: SessionKey, options: { profiles?: readonly string[] } = {}): Promise<SessionLint> {
@@ -438,6 +447,7 @@ class LangoRuntime implements Runtime {
   async close(): Promise<void> {
     this.#isClosing = true
     clearInterval(this.#sweeper)
+    await (await this.#schedules)?.close()
     await this.#stopRetention()
     for (const { abort, isDetached } of this.#running) abort.abort(isDetached ? processEnds() : undefined)
     await Promise.all([this.#runs?.close(), ...Array.from(this.#running, ({ ended }) => ended)])
@@ -445,16 +455,6 @@ class LangoRuntime implements Runtime {
     await (await this.#host?.catch(() => undefined))?.close()
     // A store that was handed in is closed by its owner.
     if (typeof this.#parts.options.store !== 'object') await this.store.close()
-  }
-
-  /** The price of a model that a stored answer names; its provider may no longer be configured. */
-  #priceOf(reference: string): ModelPrice | undefined {
-    try {
-      const { provider, model } = this.#parts.registry.resolve(reference)
-      return provider.describeModel(model).price
-    } catch {
-      return undefined
-    }
   }
 
   async #load(): Promise<RuntimeHost> {

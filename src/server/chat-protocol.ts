@@ -294,3 +294,26 @@ export interface UsageLine {
   usage: RunUsage
   unpricedCalls: number
 }
+
+/** `GET /api/schedules`: those whose runs are the caller's. */
+export interface ScheduleList {
+  schedules: ScheduleItem[]
+}
+
+/** Times are milliseconds since 1970. */
+export interface ScheduleItem {
+  name: string
+  cron: string
+  timeZone: string
+  session: string
+  text: string
+  model?: string
+  missed: 'skip' | 'latest' | 'all'
+  overlap: 'queue' | 'skip'
+  /** The next ticks. */
+  next: number[]
+  /** The newest tick that was dealt with. */
+  lastTick?: number
+  lastRunId?: string
+  lastStatus?: RunItem['status']
+}

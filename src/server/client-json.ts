@@ -24,7 +24,8 @@ export async function readClientJson(
   return text === '' && options.optional ? {} : clientJson(text, c.get('limits'))
 }
 
-async function clientJson(text: string, limits: JsonLimits): Promise<unknown> {
+/** The JSON of a text, checked before it is parsed. */
+export async function clientJson(text: string, limits: JsonLimits): Promise<unknown> {
   await checkShape(text, limits)
   try {
     return JSON.parse(text)

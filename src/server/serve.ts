@@ -24,10 +24,12 @@ import { notFound, Refusal } from './refusal.js'
 import type { ApiApp } from './routes/add-route.js'
 import { mountExchangeRoutes } from './routes/exchange-routes.js'
 import { mountGalleryRoutes } from './routes/gallery-routes.js'
+import { type Hook, mountHookRoutes } from './routes/hook-routes.js'
 import { mountDocs, mountHealthRoutes, mountInfoRoutes, mountMetrics } from './routes/info-routes.js'
 import { mountLogin } from './routes/login.js'
 import { mountMemoryRoutes } from './routes/memory-routes.js'
 import { mountRunRoutes } from './routes/run-routes.js'
+import { mountScheduleRoutes } from './routes/schedule-routes.js'
 import { mountSessionRoutes } from './routes/session-routes.js'
 import { RunHub } from './runs/run-hub.js'
 import { AttemptLimit } from './security/attempt-limit.js'
@@ -67,6 +69,8 @@ export interface ServeOptions {
   /** How long the records of model calls are kept. Default 400 days. */
   keepUsageMs?: number | undefined
   limits?: Partial<ServerLimits> | undefined
+  /** Signed requests of other systems that start runs. */
+  hooks?: readonly Hook[] | undefined
 }
 
 export interface RunningServer {
@@ -117,6 +121,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     origins: originRules(options),
     webRoot: options.webRoot ?? DEFAULT_WEB_ROOT,
     adkWebRoot: options.adkWebRoot,
+    hooks: options.hooks ?? [],
   })
   const server = httpServer(app.fetch, limits)
   const port = await listen(server, options.port, host)
@@ -236,10 +241,12 @@ interface AppParts {
   origins: OriginRules
   webRoot: string
   adkWebRoot: string | undefined
+  hooks: readonly Hook[]
 }
 
 /** The routes in order: public ones, the page included, then those that need a user. */
-function createApp({ context, authenticator, addressOf, origins, webRoot, adkWebRoot }: AppParts): ApiApp {
+function createApp(parts: AppParts): ApiApp {
+  const { context, authenticator, addressOf, origins, webRoot, adkWebRoot, hooks } = parts
   const app = new OpenAPIHono<ServerEnv>()
   const answer = (c: Context<ServerEnv>, error: unknown) =>
     protocolErrorOf(c.req.path)?.(error, context, c) ?? errorResponse(error, context.logger)
@@ -256,6 +263,7 @@ function createApp({ context, authenticator, addressOf, origins, webRoot, adkWeb
   app.use(countRequests(context), securityHeaders(), originGuard(origins))
   mountHealthRoutes(app, context)
   app.get('/.well-known/agent-card.json', c => c.json(agentCard(c, context, authenticator.asksForTokens)))
+  mountHookRoutes(app, context, hooks)
   mountLogin(app, authenticator, addressOf)
   if (adkWebRoot !== undefined) mountAdkWeb(app, adkWebRoot)
   mountStaticFiles(app, webRoot)
@@ -269,6 +277,7 @@ function createApp({ context, authenticator, addressOf, origins, webRoot, adkWeb
   mountGalleryRoutes(app, context)
   mountExchangeRoutes(app, context)
   mountRunRoutes(app, context)
+  mountScheduleRoutes(app, context)
   mountProtocols(app, context)
   return app
 }

@@ -1,6 +1,7 @@
 import type { ArtifactStore } from './artifacts.js'
 import type { Message, Session, SessionKey, State, StoredMessage } from './message.js'
 import type { AcceptedRun, Lease, OpenedRun, RunBegin, RunOpening, RunStore } from './run-store.js'
+import type { ScheduleStore } from './schedule-store.js'
 import type { SessionMemory } from './session-memory.js'
 import type { SpendingStore } from './spending.js'
 
@@ -80,6 +81,8 @@ export interface SessionStore {
   readonly variants?: SessionVariants
   /** What model calls have cost, and budgets. A store of one's own may leave it out: then there are none. */
   readonly spending?: SpendingStore
+  /** How far schedules have got. A store of one's own may leave it out: then there are none. */
+  readonly schedules?: ScheduleStore
   /** Fails with `store-unavailable` when the store does not answer, or its file was deleted, replaced or truncated. */
   check?(): Promise<void>
   /** Releases leases, connections and timers; afterwards the process can exit by itself. */

@@ -6,6 +6,7 @@
 import type { ArtifactStore } from '../session/artifacts.js'
 import type { Message, Session, SessionKey, State, StoredMessage } from '../session/message.js'
 import type { AcceptedRun, OpenedRun, RunBegin, RunOpening, RunStore } from '../session/run-store.js'
+import type { ScheduleStore } from '../session/schedule-store.js'
 import type { SessionMemory } from '../session/session-memory.js'
 import type {
   AppendOptions,
@@ -52,6 +53,7 @@ import { CheckedArtifacts } from './checked-artifacts.js'
 import { CheckedMemory } from './checked-memory.js'
 import { CheckedCalibration, CheckedRuns, checked } from './checked-runs.js'
 import { CheckedSpending } from './checked-spending.js'
+import { CheckedSchedules } from './schedules.js'
 import { unsupported } from './store-errors.js'
 
 /** A driver: its input is trusted, and it leaves out nothing of the contract. */
@@ -60,6 +62,7 @@ export interface DriverStore extends SessionStore {
   readonly memory: SessionMemory
   readonly artifacts: ArtifactStore
   readonly spending: SpendingStore
+  readonly schedules: ScheduleStore
   readonly variants: SessionVariants
   openRun: NonNullable<SessionStore['openRun']>
   queueRun: NonNullable<SessionStore['queueRun']>
@@ -77,6 +80,7 @@ class CheckedStore implements SessionStore {
   readonly memory: SessionMemory
   readonly artifacts: ArtifactStore
   readonly spending: SpendingStore
+  readonly schedules: ScheduleStore
   readonly variants: SessionVariants
   readonly #store: DriverStore
 
@@ -87,6 +91,7 @@ class CheckedStore implements SessionStore {
     this.memory = new CheckedMemory(store.memory)
     this.artifacts = new CheckedArtifacts(store.artifacts)
     this.spending = new CheckedSpending(store.spending)
+    this.schedules = new CheckedSchedules(store.schedules)
     this.variants = checkedVariants(store.variants)
   }
 

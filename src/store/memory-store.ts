@@ -54,6 +54,7 @@ import {
 import { MemorySpending } from './memory-spending.js'
 import { keyText, MemoryTickets } from './memory-tickets.js'
 import { belongingTo, isChatBefore, isListed, MemoryVariants } from './memory-variants.js'
+import { MemorySchedules } from './schedules.js'
 import { DAY_MS } from './sql-database.js'
 import { clockAheadMs, noCounts } from './sql-erase.js'
 import { type StateChange, splitDelta } from './state-scopes.js'
@@ -84,6 +85,7 @@ export class MemoryStore implements SessionStore {
   readonly artifacts: MemoryArtifacts
   readonly variants: MemoryVariants
   readonly spending: MemorySpending
+  readonly schedules: MemorySchedules
   readonly #pk: { last: number }
   #closed = false
 
@@ -101,6 +103,7 @@ export class MemoryStore implements SessionStore {
     this.runs = shares?.runs ?? this.#ownRuns()
     this.calibration = shares?.calibration ?? new MemoryCalibration(() => this.#assertOpen())
     this.memory = shares?.memory ?? new MemoryObservations(this.#places())
+    this.schedules = shares?.schedules ?? new MemorySchedules(() => this.#assertOpen())
     this.variants = new MemoryVariants(this.#places())
     this.artifacts = shares?.artifacts ?? new MemoryArtifacts(this.#places())
   }
@@ -134,10 +137,9 @@ export class MemoryStore implements SessionStore {
   async appendMessage(
     key: SessionKey,
     message: Message,
-    options: AppendOptions = {},
+    { fence, stateDelta }: AppendOptions = {},
   ): Promise<{ seq: number }> {
     this.#assertOpen()
-    const { fence, stateDelta } = options
     return this.#change(key, { message, delta: splitDelta('stateDelta', stateDelta), fence })
   }
 
@@ -149,10 +151,9 @@ export class MemoryStore implements SessionStore {
   async forkSession(
     key: SessionKey,
     newSessionId: string,
-    options: { throughSeq?: number } = {},
+    { throughSeq }: { throughSeq?: number } = {},
   ): Promise<Session> {
     this.#assertOpen()
-    const { throughSeq } = options
     const newKey = { ...key, sessionId: newSessionId }
     const source = this.#existing(key)
     const total = source.messages.length

@@ -23,6 +23,7 @@ import type { DriverStore } from './checked-store.js'
 import { LeaseHolder } from './hold-lease.js'
 import { migrate } from './migrations.js'
 import { type MessageRow, messageToRow } from './rows.js'
+import { SqlSchedules } from './schedules.js'
 import { type Append, type AppendSql, appendSql } from './sql-append.js'
 import { SqlArtifacts } from './sql-artifacts.js'
 import { numberIn, type SqlDatabase, type Task } from './sql-database.js'
@@ -62,6 +63,7 @@ class SqlStore implements DriverStore {
   readonly memory: SqlMemory
   readonly artifacts: SqlArtifacts
   readonly spending: SqlSpending
+  readonly schedules: SqlSchedules
   readonly variants: SqlVariants
   readonly #database: SqlDatabase
   readonly #append: AppendSql
@@ -84,6 +86,7 @@ class SqlStore implements DriverStore {
     this.memory = new SqlMemory(database)
     this.artifacts = new SqlArtifacts(database)
     this.spending = new SqlSpending(database)
+    this.schedules = new SqlSchedules(database)
     this.variants = new SqlVariants(database)
   }
 

@@ -65,7 +65,14 @@ function everyCommand(command: CommandSpec = LANGO, path = LANGO.name): CommandL
   return [...below, { path, args: [...path.split(' ').slice(1), ...(WORDS[path] ?? required)] }]
 }
 
-const RUNNING = new Set(['lango run', 'lango runs resume', 'lango chat', 'lango serve', 'lango web'])
+const RUNNING = new Set([
+  'lango run',
+  'lango runs resume',
+  'lango schedules run',
+  'lango chat',
+  'lango serve',
+  'lango web',
+])
 
 /** On a terminal, these ask whether to trust the folder. */
 const ASKING = new Set([...RUNNING, 'lango trust', 'lango mcp login'])

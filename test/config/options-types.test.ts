@@ -60,7 +60,7 @@ test('what a program may give is what the schema takes', () => {
 })
 
 test('a file has the keys of a program, but for those that only one of them reads', () => {
-  expectTypeOf<Exclude<keyof LangoConfigInput, '$schema' | 'server' | 'log'>>().toEqualTypeOf<
+  expectTypeOf<Exclude<keyof LangoConfigInput, '$schema' | 'server' | 'hooks' | 'log'>>().toEqualTypeOf<
     Exclude<keyof OptionsInput, 'model' | 'logger'>
   >()
 })

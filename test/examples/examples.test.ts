@@ -44,6 +44,7 @@ const EXPECTED: Record<string, RegExp> = {
   'agent-tree.ts': /clear[\s\S]*1 delegations?, finished: stop/,
   'adk-agent-unchanged.ts': /"sum":42/,
   'adk-session-service.ts': /./,
+  'reminder.ts': /^scheduled\n[\s\S]*Remind me to check in/,
 }
 
 /** These need a running server. */

@@ -1,4 +1,5 @@
 /** What reads text of users, models, tools and servers, and texts that are hard to read. */
+import { isTimeZone, parseCron } from '../../src/base/cron.js'
 import { readDueTime } from '../../src/base/due-time.js'
 import * as json from '../../src/base/json.js'
 import { withoutBom } from '../../src/base/json.js'
@@ -53,6 +54,8 @@ export const READERS: Readonly<Record<string, Reader>> = {
   redact: text => redact({ text, list: [text] }),
   isSecretName,
   readDueTime,
+  parseCron,
+  isTimeZone,
   isAdkTool,
   isAgentName,
   isRequestTool,

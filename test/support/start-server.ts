@@ -3,6 +3,7 @@ import type { LangoClient } from '../../src/client/client.js'
 import { createClient } from '../../src/client/create-client.js'
 import { type Logger, silentLogger } from '../../src/logger.js'
 import type { Provider } from '../../src/provider/provider.js'
+import type { ScheduleOptions } from '../../src/runtime/options.js'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
 import { type RunningServer, type ServeOptions, serve } from '../../src/server/serve.js'
 import { type Child, runScript } from './child.js'
@@ -18,14 +19,17 @@ export interface TestServerOptions extends Partial<Omit<ServeOptions, 'runtime'>
   store?: string
   /** Instead of the model that follows the commands in its prompt; its id is `play`. */
   provider?: Provider
+  schedules?: readonly ScheduleOptions[]
 }
 
 export function createTestRuntime(
   store: string,
   logger: Logger = silentLogger,
   provider: Provider = obedientProvider,
+  schedules?: readonly ScheduleOptions[],
 ): Promise<Runtime> {
   return createRuntime({
+    ...(schedules ? { schedules } : {}),
     store,
     logger,
     providers: { play: provider },
@@ -35,8 +39,8 @@ export function createTestRuntime(
 
 /** A server in this process, with a model that follows the commands in its prompt. Closed when the test ends. */
 export async function startServer(options: TestServerOptions = {}): Promise<TestServer> {
-  const { store = 'memory:', logger = silentLogger, provider, ...rest } = options
-  const runtime = await createTestRuntime(store, logger, provider)
+  const { store = 'memory:', logger = silentLogger, provider, schedules, ...rest } = options
+  const runtime = await createTestRuntime(store, logger, provider, schedules)
   const server = await serve({
     runtime,
     port: 0,

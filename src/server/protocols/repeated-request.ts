@@ -10,9 +10,9 @@
  * failed, or whose caller lost the connection before the answer or was asked to repeat the request; and, by a key or by the count of retries that OpenAI's
  * clients send, one that has answered.
  */
-import { createHash } from 'node:crypto'
 import type { Context } from 'hono'
 import { AgentError } from '../../errors.js'
+import { digest, uuidOf } from '../../runtime/derived-id.js'
 import type { SessionKey } from '../../session/message.js'
 import type { RunItem } from '../chat-protocol.js'
 import type { ServerContext, ServerEnv } from '../server-context.js'
@@ -223,25 +223,4 @@ function usedKey(): AgentError {
   const message =
     'The Idempotency-Key was sent before, with another request. Use a new key for a new request.'
   return new AgentError('invalid-argument', message)
-}
-
-/** A digest of a list of texts. */
-export function digest(parts: readonly string[]): string {
-  const hash = createHash('sha256')
-  // With its length before each part, no two lists have the same digest.
-  for (const part of parts) hash.update(`${part.length}\n`).update(part)
-  return hash.digest('hex')
-}
-
-/** A UUID of version 8, which is the one for ids of one's own making. */
-export function uuidOf(parts: readonly string[]): string {
-  const hex = digest(parts)
-  const variant = '89ab'[Number.parseInt(hex[16] ?? '0', 16) % 4]
-  const groups = [
-    hex.slice(0, 8),
-    hex.slice(8, 12),
-    `8${hex.slice(13, 16)}`,
-    `${variant}${hex.slice(17, 20)}`,
-  ]
-  return [...groups, hex.slice(20, 32)].join('-')
 }

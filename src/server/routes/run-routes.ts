@@ -41,11 +41,11 @@ function mountStarting(api: ApiApp, context: ServerContext): void {
     },
     async (c, { params: { sessionId }, query: { limit } }) => {
       const key = context.keyOf(c, sessionId)
-      const [later, runs] = await Promise.all([
-        context.hub.scheduled(key, limit),
-        context.hub.list(key, limit),
-      ])
-      const list: RunList = { runs: [...later, ...runs] }
+      // In this order: a run that is released in between is read twice.
+      const later = await context.hub.scheduled(key, limit)
+      const runs = await context.hub.list(key, limit)
+      const isDue = new Set(runs.map(({ runId }) => runId))
+      const list: RunList = { runs: [...later.filter(({ runId }) => !isDue.has(runId)), ...runs] }
       return c.json(list)
     },
   )

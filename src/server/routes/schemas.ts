@@ -6,7 +6,7 @@ import { MIME_TYPE } from '../../base/mcp-result.js'
 import { THINKING_LEVELS } from '../../base/names.js'
 import { JsonObject } from '../client-json.js'
 
-const count = z.number().int().min(0)
+export const count = z.number().int().min(0)
 const sessionId = z.string().min(1).max(256)
 
 export const SessionParameter = z.object({ sessionId })

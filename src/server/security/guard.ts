@@ -143,6 +143,11 @@ export function bodyGuard(limits: ServerLimits): MiddlewareHandler<ServerEnv> {
 
 /** The text of a body; a longer one is refused. */
 export async function readAtMost(incoming: IncomingMessage, maxBodyBytes: number): Promise<string> {
+  return (await readBytes(incoming, maxBodyBytes)).toString()
+}
+
+/** The bytes of a body; a longer one is refused. */
+export async function readBytes(incoming: IncomingMessage, maxBodyBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = []
   let length = 0
   // Not destroyed when too large: the refusal is sent on the same connection.
@@ -151,5 +156,5 @@ export async function readAtMost(incoming: IncomingMessage, maxBodyBytes: number
     checkCount({ limit: 'maxBodyBytes', most: maxBodyBytes, sent: length, isAtLeast: true })
     chunks.push(chunk)
   }
-  return Buffer.concat(chunks).toString()
+  return Buffer.concat(chunks)
 }

@@ -4,12 +4,12 @@
  * the run has recorded.
  */
 import { isDeepStrictEqual } from 'node:util'
+import { digest } from '../../../runtime/derived-id.js'
 import type { SessionKey } from '../../../session/message.js'
 import type { RunAnswer } from '../../../tool.js'
 import type { RunItem, RunQuestion } from '../../chat-protocol.js'
 import type { ServerContext } from '../../server-context.js'
 import { awaitAnswered, giveAnswer, recordedAnswers } from '../asked-questions.js'
-import { digest } from '../repeated-request.js'
 import { unfinishedIn } from '../run-readers.js'
 import { answersIn, namedAnswers } from './a2a-task.js'
 import { a2aError, type SentMessage, UNSUPPORTED } from './a2a-wire.js'

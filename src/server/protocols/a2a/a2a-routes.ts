@@ -4,6 +4,7 @@
  */
 import { type Context, Hono } from 'hono'
 import { isRecord } from '../../../base/is-record.js'
+import { digest, uuidOf } from '../../../runtime/derived-id.js'
 import type { SessionKey } from '../../../session/message.js'
 import type { Problem, RunItem } from '../../chat-protocol.js'
 import { readClientJson } from '../../client-json.js'
@@ -11,7 +12,7 @@ import { Refusal } from '../../refusal.js'
 import type { ServerContext, ServerEnv } from '../../server-context.js'
 import { dataFrames, type StreamChunk, streamResponse } from '../../sse.js'
 import { checked, checkParts } from '../read-body.js'
-import { digest, type RequestMark, uuidOf, watchDelivery } from '../repeated-request.js'
+import { type RequestMark, watchDelivery } from '../repeated-request.js'
 import { followUntilAsked } from '../run-readers.js'
 import {
   afterStoring,

@@ -3,6 +3,7 @@ import type { Message as AguiMessage } from '@ag-ui/core'
 import type { Context } from 'hono'
 import { z } from 'zod'
 import { isRecord } from '../../../base/is-record.js'
+import { digest } from '../../../runtime/derived-id.js'
 import type { SessionKey } from '../../../session/message.js'
 import type { ClientTools } from '../../../tool.js'
 import { clientState, readClientJson } from '../../client-json.js'
@@ -10,7 +11,6 @@ import type { ServerContext, ServerEnv } from '../../server-context.js'
 import { type CompletionMessage, type SortedMessages, sortMessages } from '../openai/completion-request.js'
 import { clientTools, FunctionTool } from '../openai/request-options.js'
 import { badField, checkMessages, type InputPart, mediaPart, readBody } from '../read-body.js'
-import { digest } from '../repeated-request.js'
 
 const Source = z.discriminatedUnion('type', [
   z.object({ type: z.literal('data'), value: z.base64().min(1), mimeType: z.string().min(1) }),
