@@ -17,8 +17,8 @@ schedules:
 test('schedules are listed with their next ticks, and run now; an unknown name is an error', async () => {
   const cwd = await temporaryFolder()
   expect(await lango(['schedules'], { cwd })).toMatchObject({ code: 0, stdout: '' })
-  await writeFile(join(cwd, 'lango.yaml'), CONFIG)
-  const listed = await lango(['schedules', 'list', '--json'], { cwd })
+  await writeFile(join(cwd, 'lango.config.yaml'), CONFIG)
+  const listed = await lango(['schedules', 'list', '--json', '--trust'], { cwd })
   const { schedules } = JSON.parse(listed.stdout) as { schedules: { next: number[] }[] }
   expect(schedules).toMatchObject([{ name: 'report', timeZone: 'Europe/Berlin', missed: 'skip' }])
   const hours = schedules[0]?.next.map(tick =>
@@ -27,7 +27,7 @@ test('schedules are listed with their next ticks, and run now; an unknown name i
   expect(hours).toEqual(['09:00', '09:00', '09:00'])
   const run = await lango(['schedules', 'run', 'report', '--trust'], { cwd })
   expect(run, run.stderr).toMatchObject({ code: 0, stdout: expect.stringContaining('Hello from a schedule') })
-  const table = await lango(['schedules'], { cwd })
+  const table = await lango(['schedules', '--trust'], { cwd })
   expect(table.stdout).toContain('0 9 * * MON-FRI Europe/Berlin')
   const unknown = await lango(['schedules', 'run', 'reprot', '--trust'], { cwd })
   expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining('Known: report') })

@@ -552,6 +552,18 @@ const EVERYTHING = {
     maxValues: 100,
   },
   retention: { sessionsDays: 1, runsDays: 1, usageDays: 1 },
+  schedules: [
+    {
+      ...{ name: 'a', cron: '0 9 * * *', timeZone: 'Europe/Berlin', text: 'Hi', session: 's', user: 'u' },
+      ...{ model: 'demo/demo', missed: 'all', overlap: 'skip' },
+    },
+  ],
+  hooks: [
+    {
+      ...{ name: 'a', secret: 'a-secret-of-sixteen', scheme: 'github', text: 'Hi', session: 's', user: 'u' },
+      model: 'demo/demo',
+    },
+  ],
   log: { level: 'info', content: true, file: 'a.log', pretty: true },
 }
 
@@ -562,7 +574,7 @@ describe('every documented option', () => {
   test('of configuration.md is accepted in a file, and in code where a runtime reads it', async () => {
     expect(documentedKeys(page).filter(path => !has(EVERYTHING, path))).toEqual([])
     expect(inFile(EVERYTHING)).toEqual([])
-    const { server: _server, log: _log, $schema: _schema, ...options } = EVERYTHING
+    const { server: _server, hooks: _hooks, log: _log, $schema: _schema, ...options } = EVERYTHING
     expect(await inCode(options)).toEqual([])
   })
 
@@ -590,7 +602,7 @@ describe('every documented option', () => {
       rootAgent: new LlmAgent({ name: 'r' }),
     }
     expect(keys.filter(key => !has(known, key))).toEqual([])
-    const { server: _s, log: _l, $schema: _c, agent: _a, ...options } = known
+    const { server: _s, hooks: _h, log: _l, $schema: _c, agent: _a, ...options } = known
     expect(await inCode(options)).toEqual([])
     await store.close()
   })
@@ -610,7 +622,8 @@ describe('every documented option', () => {
       userId: 'u',
       model: 'demo/demo',
       stateDelta: { a: 1 },
-      whenBusy: 'reject',
+      whenBusy: 'queue',
+      at: 1,
       onApproval: () => 'no',
       signal: new AbortController().signal,
       runId: crypto.randomUUID(),

@@ -117,6 +117,8 @@ test('every route answers as the description says, without a field that it does 
     ['get', '/api/runs/{runId}/events', `/api/runs/${runId}/events?after=0`],
     ['get', '/api/runs/{runId}/events', `/api/runs/${runId}/events?after=1000`],
     ['get', '/api/usage', '/api/usage?from=2026-01-01'],
+    ['get', '/api/schedules', '/api/schedules'],
+    ['post', '/api/hooks/{name}', '/api/hooks/nothing', {}],
     ['post', '/api/runs/{runId}/go-on', `/api/runs/${runId}/go-on`, { budget: { perRunUsd: 1 } }],
     ['post', '/api/runs/{runId}/resume', `/api/runs/${waiting.runId}/resume`],
     [

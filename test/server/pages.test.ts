@@ -64,7 +64,7 @@ test('the API is described by an OpenAPI 3.1 document and a page that loads noth
   const operations = Object.entries<object>(document.paths).flatMap(([path, methods]) =>
     Object.keys(methods).map(method => `${method} ${path}`),
   )
-  expect(operations).toHaveLength(36)
+  expect(operations).toHaveLength(38)
   expect(operations).toContain('post /api/runs/{runId}/resume')
   expect(operations).toContain('get /api/runs/{runId}/events')
   const references = JSON.stringify(document).match(/#\/components\/schemas\/\w+/g) ?? []
