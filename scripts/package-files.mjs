@@ -3,7 +3,6 @@
 const FILES = [
   /^(package\.json|README\.md|CHANGELOG\.md|SECURITY\.md|LICENSE)$/,
   /^docs\/[a-z0-9-]+\.md$/i,
-  /^docs\/images\/[a-z0-9-]+\.(png|svg)$/,
   /^examples\/[a-z0-9-]+\.ts$/,
   // The code: entries, the command, and what they share.
   /^dist\/(index|cli\/main|entries\/[a-z-]+)\.js$/,

@@ -14,7 +14,6 @@ const read = (name: string) => readFileSync(join(ROOT, name), 'utf8')
 const FILES = [
   'package.json',
   'docs/server.md',
-  'docs/images/chat.png',
   'examples/quick-start.ts',
   'dist/index.js',
   'dist/chunks/store.js',
