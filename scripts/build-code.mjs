@@ -44,7 +44,7 @@ export async function buildCode(outDir, names = entryNames()) {
 
 /**
  * Bundlers of applications refuse to build when an import cannot be resolved, unless its failure is handled in place. The
- * optional packages are loaded on use, and whoever loads one says which is missing.
+ * optional packages are loaded on use, and the code that loads one says which is missing.
  */
 function mayBeMissing(code) {
   const { peerDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
@@ -78,7 +78,7 @@ function membersOf(context) {
   for (const [name, files] of Object.entries(GROUPS)) {
     for (const file of files) {
       for (const id of importsOf(join(SRC, file), context))
-        if (!members.has(id) && !needsPackage(id, context)) members.set(id, name)
+        if (!members.has(id) && !needsPackage(id, context)) members.set(id, chunkOf(name, id))
     }
   }
   return members
@@ -90,6 +90,16 @@ function importsOf(id, context, seen = new Set()) {
   seen.add(id)
   for (const imported of context.getModuleInfo(id)?.importedIds ?? []) importsOf(imported, context, seen)
   return seen
+}
+
+/**
+ * The table of commands imports every command on demand: an application that bundles the library must not get it. So
+ * what the commands own is apart from what the library shares with them.
+ */
+function chunkOf(name, id) {
+  const isOfCommands = id.startsWith(join(SRC, 'cli'))
+  if (name === 'start') return isOfCommands ? name : 'base'
+  return isOfCommands ? 'sessions' : name
 }
 
 function needsPackage(id, context) {

@@ -9,9 +9,10 @@ import { version } from './version.js'
 export async function serveMcp(flags: Flags): Promise<number> {
   const output = takeOutput()
   const loaded = await loadSettings({ ...flags, json: true }, { runs: true })
-  const [{ StdioServerTransport }, { createMcpServer }] = await loadOptional('mcp', () =>
+  const [{ StdioServerTransport }, { McpServer }, { createMcpServer }] = await loadOptional('mcp', () =>
     Promise.all([
       import('@modelcontextprotocol/sdk/server/stdio.js'),
+      import('@modelcontextprotocol/sdk/server/mcp.js'),
       import('../server/protocols/mcp-server.js'),
     ]),
   )
@@ -23,7 +24,7 @@ export async function serveMcp(flags: Flags): Promise<number> {
   const runtime = await createRuntime(await runtimeOptions(loaded, logger))
   try {
     const owner = { appName: loaded.config.app, userId: flags.user ?? 'user' }
-    const server = createMcpServer({
+    const server = createMcpServer(McpServer, {
       runtime,
       owner,
       version: version(),

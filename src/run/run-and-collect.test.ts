@@ -13,7 +13,7 @@ async function* numbered(numbers: readonly number[], seen: string[] = []): Lists
   }
 }
 
-async function read(lists: Lists): Promise<number[]> {
+async function read(lists: AsyncIterable<readonly RunEvent[]>): Promise<number[]> {
   const found: number[] = []
   for await (const events of lists) found.push(...events.map(({ seq }) => seq))
   return found

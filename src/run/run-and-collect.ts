@@ -5,6 +5,7 @@ import { emptyUsage, type RunUsage, sumUsage } from '../session/usage.js'
 import type { StandardSchema } from '../tool.js'
 import { SaidInEvents } from './event-reader.js'
 import type { RunEvent, RunEventBody, RunFinishReason, RunRepair } from './run-event.js'
+import type { EventLists } from './run-host.js'
 
 /** A tool call that a run waits for a person to answer with `runtime.answer`. */
 export interface WaitingCall {
@@ -74,13 +75,14 @@ async function withOutput<Output>(
   )
 }
 
-type Lists = AsyncGenerator<readonly RunEvent[], void, undefined>
-
 /**
  * The lists of a generator, and then those that `follow` returns for the number of its last event. Not a generator itself:
  * that would cost every list several promises.
  */
-export function continued(first: Lists, follow: (lastSeq: number) => Lists | undefined): Lists {
+export function continued(
+  first: EventLists,
+  follow: (lastSeq: number) => EventLists | undefined,
+): EventLists {
   let current = first
   let lastSeq = 0
   let mayFollow = true

@@ -233,4 +233,7 @@ export interface RunOpened extends StoredOpening {
 export type LeftFor = 'waiting' | 'round' | 'handover' | 'lost'
 
 /** Lists of events; a list may be empty. */
-export type EventLists = AsyncGenerator<readonly RunEvent[], void, undefined>
+export interface EventLists
+  extends Pick<AsyncGenerator<readonly RunEvent[], void, undefined>, 'next' | 'return' | 'throw'> {
+  [Symbol.asyncIterator](): EventLists
+}

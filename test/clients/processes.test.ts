@@ -125,7 +125,7 @@ async function a2aPeer(first: string): Promise<Peer> {
   }
 }
 
-const textOf = (parts: readonly { content: { $case: string; value: unknown } | undefined }[]) =>
+const textOf = (parts: readonly { content?: { $case: string; value: unknown } | undefined }[]) =>
   parts.map(({ content }) => (content?.$case === 'text' ? String(content.value) : '')).join('')
 
 const words = (count: number) => Array.from({ length: count }, (_, index) => `word${index + 1} `).join('')

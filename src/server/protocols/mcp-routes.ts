@@ -117,16 +117,18 @@ class McpClients {
 
   async #connect(user: string): Promise<McpClient> {
     const { runtime, hub, info, version } = this.#context
-    const [{ WebStandardStreamableHTTPServerTransport }, { createMcpServer }] = await loadOptional(
-      'mcp',
-      () =>
-        Promise.all([
-          import('@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'),
-          import('./mcp-server.js'),
-        ]),
-      'unsupported',
-    )
-    const server = createMcpServer({
+    const [{ WebStandardStreamableHTTPServerTransport }, { McpServer }, { createMcpServer }] =
+      await loadOptional(
+        'mcp',
+        () =>
+          Promise.all([
+            import('@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'),
+            import('@modelcontextprotocol/sdk/server/mcp.js'),
+            import('./mcp-server.js'),
+          ]),
+        'unsupported',
+      )
+    const server = createMcpServer(McpServer, {
       runtime,
       owner: { appName: info.app, userId: user },
       version,

@@ -1,5 +1,5 @@
 /** The agent and its sessions as tools of the Model Context Protocol, for standard input and output and for HTTP. */
-import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
+import type { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { z } from 'zod'
 import { defined } from '../../base/defined.js'
 import { AgentError } from '../../errors.js'
@@ -26,9 +26,9 @@ const LIMIT = z.int().min(1).max(100).default(20)
 const CURSOR = z.string().max(2000).optional().describe('nextCursor of the page before.')
 const READS = { readOnlyHint: true, openWorldHint: false }
 
-/** A server for one client. */
-export function createMcpServer(parts: McpServerParts): McpServer {
-  const server = new McpServer({ name: 'lango', version: parts.version })
+/** A server for one client. Its class is of an optional package, which the caller has loaded. */
+export function createMcpServer(Server: typeof McpServer, parts: McpServerParts): McpServer {
+  const server = new Server({ name: 'lango', version: parts.version })
   addRunTools(server, parts)
   addSessionTools(server, parts)
   addCheckTools(server, parts)
