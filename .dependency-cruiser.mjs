@@ -19,6 +19,7 @@ const ROOMS = {
   testing: ['^src/session/(message|usage)[.]ts$', '^src/provider/(provider|stream-event)[.]ts$'],
   adk: ['^src/session/', '^src/provider/(provider|stream-event)[.]ts$', '^src/provider/repair/'],
   run: ['^src/session/', '^src/adk/sdk[.]ts$', '^src/adk/adk-quirks[.]ts$'],
+  engine: ['^src/session/', '^src/run/run-engine[.]ts$'],
   memory: ['^src/session/', '^src/provider/(provider|stream-event)[.]ts$'],
   money: ['^src/session/', '^src/provider/(provider|stream-event)[.]ts$'],
   config: [
@@ -81,7 +82,7 @@ const OWNED_PACKAGES = [
   ['@anthropic-ai/(bedrock|vertex)-sdk', ['^src/provider/anthropic/']],
   ['@aws-sdk/[^/]*', ['^src/provider/converse/']],
   ['@photostructure/sqlite', ['^src/store/sqlite(-database)?[.]ts$']],
-  ['pg', ['^src/store/postgres(-connection)?[.]ts$']],
+  ['pg', ['^src/store/postgres(-connection)?[.]ts$', '^src/engine/dbos[.]ts$']],
   [
     '@modelcontextprotocol/sdk',
     ['^src/tools/mcp[^/]*[.]ts$', '^src/server/protocols/mcp-[a-z]+[.]ts$', '^src/cli/mcp[.]ts$'],
@@ -91,6 +92,7 @@ const OWNED_PACKAGES = [
   ['hono', ['^src/server/']],
   ['@hono/[^/]*', ['^src/server/']],
   ['eventsource-parser', ['^src/client/']],
+  ['@dbos-inc/dbos-sdk', ['^src/engine/dbos[^/]*[.]ts$']],
   ['@agentclientprotocol/sdk', ['^src/cli/acp/']],
   ['@earendil-works/pi-tui', ['^src/cli/chat/']],
   ['@clack/prompts', ['^src/cli/']],

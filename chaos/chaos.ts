@@ -21,6 +21,7 @@ check fails; the evidence is then in the folder that is printed. Everything runs
   --sessions N     sessions in use at a time (default 8)
   --seed S         the choices of an earlier run (default: a new seed, which is printed)
   --resume on|off  continue the runs of processes that are gone (default on), or let them end as interrupted
+  --engine E       what dispatches runs: leases (default), or dbos, on PostgreSQL only
   --sabotage       let the servers repeat payments without a key: the checks must fail
   --json           print the reports as JSON
 
@@ -36,10 +37,13 @@ const ARGUMENTS = {
   sessions: { type: 'string', default: '8' },
   seed: { type: 'string' },
   resume: { type: 'string', default: 'on' },
+  engine: { type: 'string', default: 'leases' },
   sabotage: { type: 'boolean', default: false },
   json: { type: 'boolean', default: false },
   help: { type: 'boolean', default: false },
 } as const
+
+const ENGINES = ['leases', 'dbos'] as const
 
 process.exitCode = await main()
 
@@ -76,8 +80,11 @@ function readArguments() {
   const { values } = parseArgs({ options: ARGUMENTS })
   const kills = values.kills === undefined ? Number.POSITIVE_INFINITY : positive('kills', values.kills)
   const minutes = positive('minutes', values.minutes ?? (values.kills === undefined ? '2' : '60'))
+  const [engine = 'leases'] = namedIn('engine', values.engine, ENGINES)
+  const both = engine === 'dbos' ? ['postgres'] : ['sqlite', 'postgres']
   return {
-    stores: values.store === 'both' ? ['sqlite', 'postgres'] : [values.store],
+    engine,
+    stores: values.store === 'both' ? both : [values.store],
     seed: values.seed ?? Math.random().toString(36).slice(2, 10),
     processes: positive('processes', values.processes),
     sessions: positive('sessions', values.sessions),

@@ -27,6 +27,8 @@ export interface ChaosOptions {
   kills: number
   /** Ends after that time, whatever the number of kills. */
   limitMs: number
+  /** What dispatches runs. Default: leases. */
+  engine?: 'leases' | 'dbos'
   /** The moments at which servers are disturbed, and no others. */
   points?: readonly Failpoint[]
   /** What happens. Default: everything. */
@@ -41,6 +43,7 @@ export interface ChaosOptions {
 
 export interface ChaosReport extends Disturbances {
   store: string
+  engine: string
   seed: string
   processes: number
   seconds: number
@@ -134,7 +137,7 @@ class Chaos {
   }
 
   async #startFleet(): Promise<Fleet> {
-    const { processes, sabotage = false, resume = true } = this.#options
+    const { processes, sabotage = false, resume = true, engine = 'leases' } = this.#options
     const settings = {
       store: this.#database.url,
       bankUrl: await this.#bank.start(),
@@ -143,6 +146,7 @@ class Chaos {
       sabotage,
       resume,
       maxAttempts: MAX_ATTEMPTS,
+      engine,
       token: this.#token,
     }
     const fleet = new Fleet({
@@ -263,7 +267,7 @@ class Chaos {
   }
 
   async #report(clients: Clients, evidence: Evidence, startedAt: number): Promise<ChaosReport> {
-    const { seed, processes } = this.#options
+    const { seed, processes, engine = 'leases' } = this.#options
     const { runs, messages, effects } = evidence
     const known = runs.filter(({ isKnown }) => isKnown)
     const isStored = ({ sessionId, mark }: Sent) =>
@@ -271,6 +275,7 @@ class Chaos {
     const errors = countBy(runs.flatMap(({ events }) => events.flatMap(errorCode)))
     return {
       store: this.#database.name,
+      engine,
       seed,
       processes,
       seconds: Math.round((Date.now() - startedAt) / 1000),

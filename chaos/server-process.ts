@@ -21,12 +21,14 @@ export interface ServerSettings {
   /** Whether runs of processes that are gone are continued. */
   resume: boolean
   maxAttempts: number
+  /** What dispatches runs. */
+  engine: 'leases' | 'dbos'
   /** Sent with every answer. The port of a killed server may belong to another program by now. */
   token: string
 }
 
 const settings = JSON.parse(process.argv[2] ?? '{}') as ServerSettings
-const { slot, store, bankUrl, models, defaultModel, sabotage, resume, maxAttempts, token } = settings
+const { slot, store, bankUrl, models, defaultModel, sabotage, resume, maxAttempts, engine, token } = settings
 
 function payTool(counter: Counter, onUnknown?: OnUnknown): Tool {
   return defineTool({
@@ -86,6 +88,7 @@ const runtime = await createRuntime({
   store,
   logger,
   runs: { resume, maxAttempts },
+  engine,
   providers: Object.fromEntries(Object.entries(models).map(([name, url]) => [name, providerOf(name, url)])),
   agent: {
     name: 'clerk',

@@ -18,6 +18,7 @@ const ENTRIES = [
   ],
   ['lango/store', 'src/entries/store.ts', 'Sessions and their stores.'],
   ['lango/client', 'src/entries/client.ts', 'The typed client of the server.'],
+  ['lango/dbos', 'src/entries/dbos.ts', 'DBOS as the engine of runs.'],
   [
     'lango/testing',
     'src/entries/testing.ts',

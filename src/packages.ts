@@ -20,6 +20,7 @@ export const OPTIONAL_PACKAGES = {
   'bedrock-claude': { what: 'A Claude model on Amazon Bedrock', install: ['@anthropic-ai/bedrock-sdk@1'] },
   'vertex-claude': { what: 'A Claude model on Vertex AI', install: ['@anthropic-ai/vertex-sdk@1'] },
   postgres: { what: 'A store in PostgreSQL', install: ['pg@8'] },
+  dbos: { what: 'Dispatching runs by DBOS', install: ['@dbos-inc/dbos-sdk@5'] },
   mcp: { what: 'The Model Context Protocol', install: ['@modelcontextprotocol/sdk@1'] },
   acp: { what: 'The Agent Client Protocol', install: ['@agentclientprotocol/sdk@2'] },
   terminal: { what: 'The chat on a whole terminal', install: ['@earendil-works/pi-tui@0.74'] },

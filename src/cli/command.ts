@@ -50,6 +50,7 @@ export interface Flags {
   format?: string
   port?: string
   host?: string
+  engine?: string
   lenient?: boolean
   fix?: boolean
   offline?: boolean

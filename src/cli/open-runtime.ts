@@ -25,6 +25,8 @@ export interface CommonFlags {
   agent?: string | undefined
   /** A store address, instead of the configured one. */
   store?: string | undefined
+  /** What dispatches runs, instead of the configured engine. */
+  engine?: string | undefined
   /** The app that sessions belong to, instead of the configured one. */
   app?: string | undefined
   /** Trust the folder for this command. */
@@ -71,7 +73,10 @@ export async function loadSettings(
     import('./settle-trust.js'),
   ])
   const skipped = await settleTrust(flags, { cwd, runs })
-  const overrides: LangoConfigInput = defined({ store: flags.store, app: flags.app })
+  const overrides: LangoConfigInput = defined({
+    ...{ store: flags.store, app: flags.app },
+    engine: engineOf(flags),
+  })
   const trusted = skipped.length === 0
   const loaded = { ...(await loadConfig({ cwd, file: flags.config, overrides, trusted })), skipped }
   const { agent } = loaded.config
@@ -91,6 +96,11 @@ export async function loadSettings(
     model: flags.model,
     config: { ...loaded.config, agent: { ...agent, model: flags.model } },
   }
+}
+
+/** As an object it leaves the settings of the configuration as they are. What is no engine is refused by the schema. */
+function engineOf({ engine }: CommonFlags): LangoConfigInput['engine'] {
+  return engine === 'dbos' ? { name: 'dbos' } : (engine as LangoConfigInput['engine'])
 }
 
 /** What `createRuntime` takes, from a configuration. */

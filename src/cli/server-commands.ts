@@ -10,6 +10,10 @@ const SERVE_OPTIONS: NonNullable<CommandSpec['options']> = [
   },
   MODEL_OPTION,
   AGENT_OPTION,
+  {
+    flags: '--engine <name>',
+    description: 'what dispatches runs: leases, or dbos on a PostgreSQL store, instead of the configured one',
+  },
   { flags: '--json', description: 'print the address as one line of JSON' },
 ]
 

@@ -8,6 +8,7 @@ import { AGENT_NAME_PATTERN, DEFAULT_AGENT_NAME, type THINKING_LEVELS } from '..
 import type { Tool, ToolParameters } from '../tool.js'
 import { BUILT_IN_TOOL_NAMES, type BuiltInToolName } from '../tools/tool-names.js'
 import { adkAgent, adkSchema, artifactsSchema, limitsSchema, refuseContradictions } from './adk-config.js'
+import { engineSchema } from './engine-config.js'
 import { DEFAULT_STORE } from './find-config.js'
 import { providerSchema } from './provider-config.js'
 import {
@@ -319,6 +320,7 @@ export const sharedKeys = {
     .prefault({})
     .describe('How much of a session is sent to a model, and how it is repaired.'),
   runs: runsSchema.prefault({}).describe('How the runs of a process are limited.'),
+  engine: engineSchema.optional(),
   tools: toolsSchema.prefault({}).describe('Built-in tools.'),
   mcpServers: z
     .record(

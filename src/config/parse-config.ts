@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { PROVIDER_TYPES } from '../provider/vendors.js'
 import { adkApp, refuseContradictions } from './adk-config.js'
 import { agentSchemaWith, configSchema, type LangoConfig, sharedKeys } from './config.js'
+import { type EngineParts, engineProblems } from './engine-config.js'
 import { type ConfigProblem, invalidConfig, pathText, readData } from './read-data.js'
 import { group, live, logger, made, storeAddress, text } from './schema-parts.js'
 
@@ -39,7 +40,7 @@ function withOrigin(problem: ConfigProblem, { originOf }: ParseOptions): ConfigP
 }
 
 /** As much of a configuration or of options as the rules need. */
-interface NamedParts {
+interface NamedParts extends EngineParts {
   providers: Providers
   agent?: NamedAgent | undefined
 }
@@ -53,7 +54,7 @@ interface NamedAgent {
 }
 
 export function furtherProblems(config: NamedParts): ConfigProblem[] {
-  return [...untypedProviders(config), ...doubleNames(config)]
+  return [...untypedProviders(config), ...doubleNames(config), ...engineProblems(config)]
 }
 
 function untypedProviders({ providers }: NamedParts): ConfigProblem[] {

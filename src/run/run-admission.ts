@@ -67,9 +67,9 @@ export class Admission {
     const { key, input } = run
     const orQueue = input.whenBusy !== 'reject'
     for (let attempt = 1; ; attempt++) {
-      const leaveSlot = this.#slots.tryEnter()
-      if (!leaveSlot && !orQueue) await refuseIfBusy(store, key)
+      const leaveSlot = this.#mayBegin() ? this.#slots.tryEnter() : undefined
       try {
+        if (!leaveSlot && !orQueue) await refuseIfBusy(store, key)
         const opening = openingOf(this.#host, run, orQueue || !leaveSlot)
         const opened = leaveSlot ? await store.openRun(opening) : await store.queueRun(opening)
         if ('lease' in opened && leaveSlot) {
@@ -95,6 +95,11 @@ export class Admission {
     const kept = await store.queueRun(openingOf(this.#host, run, true))
     if ('known' in kept) return this.#known(run)
     return 'dueAt' in kept ? 'scheduled' : 'queued'
+  }
+
+  /** An engine decides when a run begins. A run that a tool of another run starts does not wait: its parent has a place. */
+  #mayBegin(): boolean {
+    return !this.#host.engine || runScope.getStore() !== undefined
   }
 
   /** The id belongs to a run already: the same request sent twice is one run. */

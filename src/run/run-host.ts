@@ -27,6 +27,7 @@ import type { LedgerTools } from '../session/tool-calls.js'
 import type { Budget, PriceOf } from '../session/usage.js'
 import type { ClientTools } from '../tool.js'
 import type { OnApproval } from './run-approvals.js'
+import type { RunEngine } from './run-engine.js'
 import type { RunEvent, SentRequest } from './run-event.js'
 import type { JournalParts } from './run-journal.js'
 import type { RunLimitOptions } from './run-limits.js'
@@ -124,6 +125,8 @@ export interface RunHost {
   readonly app?: App | undefined
   /** How many runs may work at once. Default: by cores and memory. */
   readonly maxRunning?: number | undefined
+  /** Decides when and where runs are executed. Absent: every process executes what is free. */
+  readonly engine?: RunEngine | undefined
   /** Whether runs of processes that are gone are continued. Default true. */
   readonly resume?: boolean | undefined
   /** How often a run is begun or continued without storing anything more, before it ends as interrupted. Default 3. */

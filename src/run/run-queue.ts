@@ -9,83 +9,106 @@ import { type Leave, type RunSlots, sessionName, WAIT_FOR_SESSION_MS } from './r
 
 interface WorkerParts {
   store: SessionStore & { runs: Required<Pick<RunStore, 'listQueued'>> }
-  logger: Logger
+  host: { logger: Logger }
   slots: RunSlots
-  /** Called with the queue of a session, under its lease. */
-  listed(key: SessionKey, queued: readonly QueuedRun[]): void
-  /** Whether a run that this process accepted waits in the queue of a session. */
-  hasOwn(key: SessionKey): boolean
+  /** The runs that this process has accepted and that are queued. */
+  own: Pick<OwnQueue<OwnRun>, 'hasIn' | 'keep'>
   /** Executes a run to its end; `false` when it has to wait for an earlier one. */
   execute(next: QueuedRun, held: { lease: Lease; leaveSlot: Leave }): Promise<boolean>
 }
 
-/**
- * Executes the queued runs of sessions in order, one worker per session. A worker executes the runs of other processes
- * that are before its own, and those that no process looks after; later ones are left to the processes that accepted them.
- */
-export class QueueWorkers {
-  readonly #parts: WorkerParts
-  /** The sessions that are worked on, and whether there may be more to do. */
-  readonly #working = new Map<string, { again: boolean }>()
-  readonly #closing = new AbortController()
-  readonly #retries = new Map<string, NodeJS.Timeout>()
-  /** The beginnings of runs that are under way. */
-  readonly #opening = new Set<Promise<unknown>>()
+/** What brings the queued runs of sessions to their execution. */
+export interface Workers {
+  readonly isClosing: boolean
+  /** Runs of a session may be due. */
+  work(key: SessionKey): void
+  /** Begins a run, unless the workers are closing; closing waits for it. */
+  begin<T>(begin: () => Promise<T>): Promise<T | undefined>
+  /** Begins no further run. Resolves when no run is about to begin. */
+  close(): Promise<void>
+}
 
-  constructor(parts: WorkerParts) {
-    this.#parts = parts
+/** Runs that are about to begin while the process may be about to end. */
+export class BeginningRuns {
+  readonly #closing = new AbortController()
+  readonly #beginning = new Set<Promise<unknown>>()
+
+  constructor() {
     // Every session that waits for a slot or a lease listens to it until its turn comes.
     setMaxListeners(0, this.#closing.signal)
-  }
-
-  /** Executes queued runs of a session: own ones whenever their turn comes, others if the session is free now. */
-  work(key: SessionKey): void {
-    if (this.#closing.signal.aborted) return
-    const name = sessionName(key)
-    const working = this.#working.get(name)
-    if (working) working.again = true
-    else void this.#run(name, key)
-  }
-
-  /** Begins a run, unless the workers are closing; closing waits for it. */
-  async begin<T>(begin: () => Promise<T>): Promise<T | undefined> {
-    if (this.isClosing) return undefined
-    const beginning = begin()
-    this.#opening.add(beginning)
-    try {
-      return await beginning
-    } finally {
-      this.#opening.delete(beginning)
-    }
   }
 
   get isClosing(): boolean {
     return this.#closing.signal.aborted
   }
 
-  /** Begins no further run. Resolves when no worker is about to begin one. */
+  protected get closing(): AbortSignal {
+    return this.#closing.signal
+  }
+
+  async begin<T>(begin: () => Promise<T>): Promise<T | undefined> {
+    if (this.isClosing) return undefined
+    const beginning = begin()
+    this.#beginning.add(beginning)
+    try {
+      return await beginning
+    } finally {
+      this.#beginning.delete(beginning)
+    }
+  }
+
   async close(): Promise<void> {
     this.#closing.abort()
+    await Promise.allSettled([...this.#beginning])
+  }
+}
+
+/**
+ * Executes the queued runs of sessions in order, one worker per session. A worker executes the runs of other processes
+ * that are before its own, and those that no process looks after; later ones are left to the processes that accepted them.
+ */
+export class QueueWorkers extends BeginningRuns implements Workers {
+  readonly #parts: WorkerParts
+  /** The sessions that are worked on, and whether there may be more to do. */
+  readonly #working = new Map<string, { again: boolean }>()
+  readonly #retries = new Map<string, NodeJS.Timeout>()
+
+  constructor(parts: WorkerParts) {
+    super()
+    this.#parts = parts
+  }
+
+  /** Executes queued runs of a session: own ones whenever their turn comes, others if the session is free now. */
+  work(key: SessionKey): void {
+    if (this.isClosing) return
+    const name = sessionName(key)
+    const working = this.#working.get(name)
+    if (working) working.again = true
+    else void this.#run(name, key)
+  }
+
+  override async close(): Promise<void> {
+    const closed = super.close()
     for (const timer of this.#retries.values()) clearTimeout(timer)
-    await Promise.allSettled([...this.#opening])
+    await closed
   }
 
   async #run(name: string, key: SessionKey): Promise<void> {
     const worker = { again: true }
     this.#working.set(name, worker)
     try {
-      while (worker.again && !this.#closing.signal.aborted) {
+      while (worker.again && !this.isClosing) {
         worker.again = false
         while (await this.#executeFirst(key));
       }
     } catch (error) {
-      if (this.#closing.signal.aborted) return
-      this.#parts.logger.warn('The queue of a session could not be worked on', {
+      if (this.isClosing) return
+      this.#parts.host.logger.warn('The queue of a session could not be worked on', {
         ...key,
         error: messageOf(error),
       })
       // The runs stay in the store. Those of other processes are looked for from time to time.
-      if (this.#parts.hasOwn(key)) this.#retry(name, key)
+      if (this.#parts.own.hasIn(key)) this.#retry(name, key)
     } finally {
       this.#working.delete(name)
     }
@@ -102,9 +125,8 @@ export class QueueWorkers {
 
   /** `false` when there is nothing to execute. */
   async #executeFirst(key: SessionKey): Promise<boolean> {
-    const { slots, hasOwn } = this.#parts
-    const { signal } = this.#closing
-    const leaveSlot = await slots.enter(signal)
+    const { slots, own } = this.#parts
+    const leaveSlot = await slots.enter(this.closing)
     const lease = await this.#acquire(key, 0).catch(error => {
       leaveSlot()
       throw error
@@ -112,18 +134,18 @@ export class QueueWorkers {
     if (lease) return this.#executeUnder(key, lease, leaveSlot)
     // Another run works on the session: waiting for it takes no slot.
     leaveSlot()
-    if (!hasOwn(key)) return false
+    if (!own.hasIn(key)) return false
     const late = await this.#acquire(key, WAIT_FOR_SESSION_MS)
     const lateSlot = late && slots.tryEnter()
     if (late && lateSlot) return this.#executeUnder(key, late, lateSlot)
     await late?.release().catch(() => {})
-    return hasOwn(key)
+    return own.hasIn(key)
   }
 
   /** The lease of a session, or `undefined` when it is busy for longer than that. */
   async #acquire(key: SessionKey, waitMs: number): Promise<Lease | undefined> {
     try {
-      return await this.#parts.store.acquireLease(key, { waitMs, signal: this.#closing.signal })
+      return await this.#parts.store.acquireLease(key, { waitMs, signal: this.closing })
     } catch (error) {
       if (error instanceof AgentError && error.code === 'session-busy') return undefined
       throw error
@@ -131,14 +153,14 @@ export class QueueWorkers {
   }
 
   async #executeUnder(key: SessionKey, lease: Lease, leaveSlot: Leave): Promise<boolean> {
-    const { store, listed, execute, hasOwn } = this.#parts
+    const { store, execute, own } = this.#parts
     try {
       const queued = await store.runs.listQueued(key)
-      listed(key, queued)
+      own.keep(key, queued)
       const [next] = queued
-      if (!next || this.#closing.signal.aborted) return false
-      if (await execute(next, { lease, leaveSlot })) return hasOwn(key)
-      if (hasOwn(key)) this.#retry(sessionName(key), key)
+      if (!next || this.isClosing) return false
+      if (await execute(next, { lease, leaveSlot })) return own.hasIn(key)
+      if (own.hasIn(key)) this.#retry(sessionName(key), key)
       return false
     } finally {
       await lease.release().catch(() => {})

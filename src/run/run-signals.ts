@@ -1,6 +1,7 @@
 /** How a run is stopped and answered: in this process by its loop, in another one by signals through the store. */
 import { defined } from '../base/defined.js'
 import { isRecord } from '../base/is-record.js'
+import { within } from '../base/pause.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
 import type { SessionKey } from '../session/message.js'
@@ -68,7 +69,7 @@ function isProcessEnd(reason: unknown): boolean {
 }
 
 /** How long a tool that has an effect may take to end before its run is handed over. */
-export const HANDOVER_GRACE_MS = 8000
+const HANDOVER_GRACE_MS = 8000
 
 function leaseLost(key: SessionKey, cause: unknown): AgentError {
   const reason = messageOf(cause ?? 'it could not be renewed')
@@ -133,6 +134,11 @@ export class SignalPoller {
 }
 
 const POLL_MS = 250
+
+/** Whether a run has a signal that it has not recorded, such as the answer that it waits for. */
+export async function isSignalled({ runs }: SessionStore, runId: string): Promise<boolean> {
+  return ((await runs.signalled?.([runId])) ?? []).length > 0
+}
 
 /** Stops a run of any process: a queued one ends at once, a running one by a signal. */
 export async function stopStored(store: SessionStore, runId: string): Promise<void> {
@@ -202,8 +208,32 @@ export async function answerKept(
   return loop?.answer(callId, answer) ?? false
 }
 
+/** A run that this process executes, until `over`. */
+interface LeftRun {
+  readonly loop?: RunLoop
+  readonly over?: Promise<void>
+}
+
+/** Hands over runs because the process ends, after `drained`. Where that is not possible they may end first. */
+export async function leaveToOthers(
+  drained: Promise<void> | undefined,
+  others: () => readonly LeftRun[],
+): Promise<void> {
+  await within(FOREIGN_STOP_MS, Promise.resolve(drained))
+  for (const { loop } of others()) if (loop?.isResumable) void loop.handOver(HANDOVER_GRACE_MS)
+  await within(FOREIGN_GRACE_MS, Promise.all(others().map(({ over }) => over)))
+  const left = others()
+  // One that was taken over meanwhile, or whose tool takes long, is given back as it is.
+  for (const { loop } of left) if (loop) giveBack(loop)
+  await within(FOREIGN_STOP_MS, Promise.all(left.map(({ over }) => over)))
+}
+
+/** How long runs of other processes may take to end when this process ends. */
+const FOREIGN_GRACE_MS = 10_000
+const FOREIGN_STOP_MS = 3000
+
 /** Stops working on a run because the process ends. */
-export function giveBack(loop: RunLoop): void {
+function giveBack(loop: RunLoop): void {
   if (loop.isResumable) void loop.leave('handover')
   else loop.stop(processEnds())
 }

@@ -1,9 +1,9 @@
-import { within } from '../base/pause.js'
 import { messageOf } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
 import type { QueuedRun, RunSummary } from '../session/run-store.js'
 import type { RunAnswer } from '../tool.js'
 import { DueRuns } from './due-runs.js'
+import { EngineWorkers } from './engine-workers.js'
 import type { ResumedRun } from './resumed-run.js'
 import {
   Admission,
@@ -14,6 +14,7 @@ import {
   RunSlots,
 } from './run-admission.js'
 import { continued, endedByWaiting } from './run-and-collect.js'
+import type { EngineWork } from './run-engine.js'
 import type { RunEvent } from './run-event.js'
 import { type FollowOptions, type RunFollower, unknownRun } from './run-follower.js'
 import type { EventLists, RunHost, RunInput } from './run-host.js'
@@ -28,14 +29,14 @@ import {
   stoppedBeforeStart,
   tracedEvents,
 } from './run-opening.js'
-import { FirstRuns, OwnQueue, type OwnRun, QueueWorkers } from './run-queue.js'
+import { FirstRuns, OwnQueue, type OwnRun, QueueWorkers, type Workers } from './run-queue.js'
 import { type Held, hasEnded, quietly, RunResumer } from './run-resume.js'
 import {
   answerElsewhere,
   answerKept,
-  giveBack,
-  HANDOVER_GRACE_MS,
   isInterruption,
+  isSignalled,
+  leaveToOthers,
   SignalPoller,
   stopStored,
   watchEnds,
@@ -90,7 +91,9 @@ export class Runs {
   readonly #executed = new Map<string, ActiveRun>()
   readonly #waiting = new OwnQueue<WaitingRun>()
   readonly #firsts = new FirstRuns()
-  readonly #workers: QueueWorkers | undefined
+  readonly #workers: Workers | undefined
+  /** The same, where an engine decides when and where runs are executed. */
+  readonly #engine: EngineWorkers | undefined
   readonly #due: DueRuns
 
   constructor(host: RunHost, follower: RunFollower) {
@@ -109,23 +112,30 @@ export class Runs {
       drive: ({ run, begun, resumed, first }) =>
         this.#drive(run, begun, { first, resumed, onEnd: () => {}, isForeign: true }),
     })
-    const { appName, logger } = host
     this.#due = new DueRuns({
-      ...{ store: host.store, appName, logger },
+      ...{ store: host.store, appName: host.appName, logger: host.logger },
       work: key => this.#workers?.work(key),
       stop: runId => this.#stopQuietly(runId),
     })
+    const workers = this.#workersOf(host)
+    this.#workers = workers
+    this.#engine = workers instanceof EngineWorkers ? workers : undefined
+  }
+
+  #workersOf(host: RunHost): QueueWorkers | EngineWorkers | undefined {
     const store = this.#store
-    this.#workers =
-      store &&
-      new QueueWorkers({
-        store,
-        logger: host.logger,
-        slots: this.#slots,
-        listed: (key, queued) => this.#waiting.keep(key, queued),
-        hasOwn: key => this.#waiting.hasIn(key),
-        execute: (next, held) => this.#executeNext(store, next, held),
-      })
+    if (!store) return undefined
+    const execute = (next: QueuedRun, held: Held) => this.#executeNext(store, next, held)
+    const own = this.#waiting
+    const parts = { host, store, slots: this.#slots, own, execute }
+    return host.engine
+      ? new EngineWorkers({ ...parts, engine: host.engine, resumer: this.#resumer })
+      : new QueueWorkers(parts)
+  }
+
+  /** What an engine executes runs with. */
+  get work(): EngineWork | undefined {
+    return this.#engine
   }
 
   /**
@@ -191,8 +201,9 @@ export class Runs {
   /** Stops a run of any process. */
   async stop(runId: string): Promise<void> {
     const { loop } = this.#executed.get(runId) ?? {}
-    if (loop) loop.stop()
-    else await stopStored(this.#host.store, runId)
+    if (loop) return loop.stop()
+    await stopStored(this.#host.store, runId)
+    await this.#engine?.stopped(runId)
   }
 
   /** Answers a call that waits for a person, in any process. */
@@ -209,7 +220,7 @@ export class Runs {
     if (!run) throw unknownRun(runId)
     if (run.finished) throw hasEnded(runId)
     if (run.state === 'scheduled') await this.#due.releaseNow(runId)
-    else if (run.state === 'queued') this.#workers?.work(run.key)
+    else if (run.state === 'queued' || this.#engine) this.#workers?.work(run.key)
     else if (!this.#executed.has(runId)) await this.#resumer.continue(run)
     return { runId, sessionId: run.key.sessionId }
   }
@@ -220,16 +231,16 @@ export class Runs {
    */
   async checkLife(run: RunSummary): Promise<boolean> {
     if (run.finished || this.#executed.has(run.runId) || this.#workers?.isClosing) return false
-    if (run.state === 'queued') this.#workers?.work(run.key)
-    if (run.state === 'scheduled') this.#due.expect(run.dueAt ?? 0)
-    if (run.state === 'queued' || run.state === 'scheduled') return false
-    if (run.state === 'waiting' && !(await this.#isDue(run.runId))) return false
+    if (run.state === 'scheduled') {
+      this.#due.expect(run.dueAt ?? 0)
+      return false
+    }
+    if (run.state === 'waiting' && !(await isSignalled(this.#host.store, run.runId))) return false
+    if (run.state === 'queued' || this.#engine) {
+      this.#workers?.work(run.key)
+      return false
+    }
     return (await this.#resumer.continue(run)) === 'ended'
-  }
-
-  /** Whether a person has answered a run that waits. */
-  async #isDue(runId: string): Promise<boolean> {
-    return ((await this.#host.store.runs.signalled?.([runId])) ?? []).length > 0
   }
 
   /** Looks after every run of the app that no process works on. */
@@ -237,6 +248,7 @@ export class Runs {
     const { appName, logger } = this.#host
     try {
       await this.#due.release()
+      if (this.#engine) return await this.#engine.sweep()
       const runs = (await this.#store?.runs.listUnfinished({ appName, abandoned: true })) ?? []
       for (const run of runs) await quietly(this.#host, run.runId, () => this.checkLife(run))
     } catch (error) {
@@ -252,20 +264,14 @@ export class Runs {
     this.#due.close()
     const drained = this.#workers?.close()
     for (const { runId } of this.#waiting.values()) this.#waiting.take(runId)?.onEnd()
-    await within(FOREIGN_STOP_MS, Promise.resolve(drained))
-    const others = () => [...this.#executed.values()].filter(({ isForeign }) => isForeign)
-    for (const { loop } of others()) if (loop?.isResumable) void loop.handOver(HANDOVER_GRACE_MS)
-    await within(FOREIGN_GRACE_MS, Promise.all(others().map(({ over }) => over)))
-    const left = others()
-    // One that was taken over meanwhile, or whose tool takes long, is given back as it is.
-    for (const { loop } of left) if (loop) giveBack(loop)
-    await within(FOREIGN_STOP_MS, Promise.all(left.map(({ over }) => over)))
+    await leaveToOthers(drained, () => [...this.#executed.values()].filter(({ isForeign }) => isForeign))
   }
 
   async #endAll(runIds: readonly string[]): Promise<void> {
     for (const runId of runIds) {
       const run = await this.#host.store.runs.findRun(runId)
-      if (run) await this.checkLife(run)
+      const isLeft = run && !run.finished && !this.#executed.has(runId) && !this.#workers?.isClosing
+      if (isLeft) await this.#resumer.continue(run)
     }
   }
 
@@ -287,6 +293,7 @@ export class Runs {
       this.#executed.delete(runId)
       leaveSlot()
       onEnd()
+      this.#engine?.work(key)
     }
     const loop = new RunLoop({ ...run, host, lease, first, resumed, opening, end })
     stopWatching = watchEnds(loop, { signals: this.#signals, key, lease, input })
@@ -403,9 +410,6 @@ export class Runs {
   }
 }
 
-/** How long runs of other processes may take to end when this process ends. */
-const FOREIGN_GRACE_MS = 10_000
-const FOREIGN_STOP_MS = 3000
 /** The oldest unfinished runs of a session that are checked before a queued one begins. */
 const CHECKED_RUNS = 20
 /** A queued run has one event when it begins. */

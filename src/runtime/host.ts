@@ -41,6 +41,7 @@ import { hideContentFromAdkSpans, type RunTelemetry, traceRuntime } from '../obs
 import type { Provider } from '../provider/provider.js'
 import type { ProviderRegistry } from '../provider/provider-registry.js'
 import { Runs } from '../run/run.js'
+import { defaultMaxRunning } from '../run/run-admission.js'
 import type { RunEvent } from '../run/run-event.js'
 import type { RunFollower } from '../run/run-follower.js'
 import type { AdkOptions, RunHost, RunInput } from '../run/run-host.js'
@@ -53,6 +54,7 @@ import type { SessionStore } from '../session/session-store.js'
 import type { ExecuteCall } from '../session/tool-calls.js'
 import type { Tool } from '../tool.js'
 import { artifactPlace, folderOf, isFolder, savedOnce } from './artifact-place.js'
+import { createEngine } from './engine.js'
 import { type AgentTree, describeAgent } from './info.js'
 import { budgetOf, createMemory, memoryOptions, memoryServiceOf, type RuntimeMemory } from './memory.js'
 import { firstReference, ModelRoutes, modelInRun, referenceOf } from './model-routes.js'
@@ -101,9 +103,10 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
   const adopted = adoptTools(rootAgent, () => runScope.getStore()?.ledger, executorOf(telemetry))
   if (tools.servers && !options.rootAgent) followServers(rootAgent, options.agent, tools, adopted)
   const onNode = adopterOf(rootAgent, models, adopted)
+  const engine = await createEngine(parts, describeAgent(rootAgent), defaultMaxRunning())
   const runHost: RunHost = {
     appName: options.app,
-    ...{ store, logger, rootAgent, models },
+    ...{ store, logger, rootAgent, models, engine },
     agentNames: new Set([rootAgent.name, ...agentsOf(rootAgent).map(({ name }) => name)]),
     outputs: outputsOf(options.agent),
     checkOutput: checkedOutput,
@@ -113,9 +116,7 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
     app: options.adkApp,
     ...runSettings(options),
     tools: { ...adopted, effects: options.tools?.effects },
-    openingMessage,
-    contentOf,
-    answerUnknownTools,
+    ...{ openingMessage, contentOf, answerUnknownTools },
     clientOf: input => (input.clientTools || input.generation ? clientRequests(input) : undefined),
     eventOf: message => eventOf(message, rootAgent.name),
     sessionService: (gated, lease, hooks) =>
@@ -136,16 +137,19 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
     tracing: telemetry,
     appendNote: noteAppender(store),
   }
+  const runs = new Runs(runHost, parts.follower)
+  if (runs.work) await engine?.open(runs.work)
   return {
     agentName: rootAgent.name,
     get agents() {
       return describeAgent(rootAgent)
     },
     model: models.rootReference,
-    runs: new Runs(runHost, parts.follower),
+    runs,
     check: async ({ clientTools }) => clientTools && checkClientTools(rootAgent, clientTools),
     load: () => models.load(),
     close: async () => {
+      await engine?.close()
       await memory?.keeper.close()
       await tools.close()
       await telemetry?.shutdown()

@@ -1,5 +1,6 @@
 import type { AgentDefinition } from '../adk/agent/build-agent.js'
 import type { App, BaseContextCompactor, RunnableNode } from '../adk/sdk.js'
+import type { EngineOption } from '../engine/engine-options.js'
 import type { Logger } from '../logger.js'
 import type { TelemetryOptions } from '../observe/telemetry.js'
 import type { RepairMode } from '../provider/provider.js'
@@ -40,6 +41,11 @@ export interface RuntimeOptions {
   history?: HistoryOptions | undefined
   /** How the runs of this process are limited. */
   runs?: RunsOptions | undefined
+  /**
+   * What decides when and where runs are executed: every process executes what is free (`leases`, the default), or DBOS
+   * dispatches them over a fleet (`dbos`, on PostgreSQL).
+   */
+  engine?: EngineOption | undefined
   /** Built-in tools by name, and how tools are run. Agents name them in `tools`; a root that names none gets all. */
   tools?: ToolsOptions | undefined
   /** Servers of the Model Context Protocol, whose tools agents may name as `server_tool`. */

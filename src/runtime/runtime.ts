@@ -441,7 +441,8 @@ class LangoRuntime implements Runtime {
     for (const { abort } of own) abort.abort(erasedDuringRun())
     // A run that does not end in time is refused by the store.
     await within(STOP_MS, Promise.all(own.map(({ ended }) => ended)))
-    return this.store.erase({ appName: this.#parts.options.app, userId }, options)
+    const receipt = await this.store.erase({ appName: this.#parts.options.app, userId }, options)
+    return (await import('./engine.js')).eraseFromEngine(this.#parts, userId, receipt)
   }
 
   async close(): Promise<void> {

@@ -46,6 +46,7 @@ test('in a program: models, stores, MCP servers and traces', { timeout: 60_000 }
   const program = `
     import { createRuntime, createTelemetry } from 'lango'
     import { createProvider } from 'lango/provider'
+    import { migrateDbos } from 'lango/dbos'
     import { openStore } from 'lango/store'
     const load = (type, model) => createProvider({ type, apiKey: 'k', region: 'x', project: 'p', baseUrl: 'http://127.0.0.1:9' }).load(model)
     const work = {
@@ -55,6 +56,7 @@ test('in a program: models, stores, MCP servers and traces', { timeout: 60_000 }
       'bedrock-claude': () => load('bedrock', 'claude-x'),
       'vertex-claude': () => load('vertex', 'claude-x'),
       postgres: () => openStore('postgres://127.0.0.1:9/x'),
+      dbos: () => migrateDbos({ url: 'postgres://127.0.0.1:9/x' }),
       mcp: async () => {
         const agent = { name: 'a', model: 'demo/demo' }
         const runtime = await createRuntime({ store: 'memory:', agent, mcpServers: { one: { command: 'true' } } })
@@ -79,6 +81,7 @@ test('in a program: models, stores, MCP servers and traces', { timeout: 60_000 }
     'bedrock-claude',
     'vertex-claude',
     'postgres',
+    'dbos',
     'mcp',
     'telemetry',
   ] as const

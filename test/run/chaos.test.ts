@@ -29,6 +29,17 @@ describe.each(['sqlite', 'postgres'])('servers on %s', store => {
   })
 })
 
+test('servers whose runs DBOS dispatches lose and double nothing when one is killed', {
+  timeout: 1_200_000,
+}, async () => {
+  const kills = { kills: 2, events: ['kill'] as const, engine: 'dbos' as const }
+  const report = await runChaos({ ...SHORT, ...kills, store: 'postgres', seed: 'dispatched' })
+  expect(report.problems, `evidence in ${report.folder}`).toEqual([])
+  expect(report.kills).toBeGreaterThan(0)
+  expect(report.stored + report.stopped).toBeGreaterThanOrEqual(report.acknowledged)
+  expect(report.resumed).toBeGreaterThan(0)
+})
+
 test('a server that repeats payments with an unknown outcome is found out', {
   timeout: 1_200_000,
 }, async () => {
