@@ -99,7 +99,7 @@ function importsOf(id, context, seen = new Set()) {
 function chunkOf(name, id) {
   const isOfCommands = id.startsWith(join(SRC, 'cli'))
   if (name === 'start') return isOfCommands ? name : 'base'
-  return isOfCommands ? 'sessions' : name
+  return isOfCommands ? null : name
 }
 
 function needsPackage(id, context) {

@@ -50,7 +50,9 @@ test('lists, shows and stops runs', async () => {
   expect((await call('runs', 'stop', queued, ended)).stdout).toBe(
     `${queued}: it was queued, and ended\n${ended}: it has ended already, finished (stop)\n`,
   )
-  expect((await call('runs')).stderr).toContain('No run of the app "lango" is scheduled, queued, running or waiting')
+  expect((await call('runs')).stderr).toContain(
+    'No run of the app "lango" is scheduled, queued, running or waiting',
+  )
 })
 
 test('shows what a waiting run waits for, and passes the answer on', async () => {
