@@ -8,6 +8,7 @@ import { brotliCompressSync } from 'node:zlib'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const STAMP = '.docs-digest'
+const IMAGES = 'docs/images'
 const ASSETS = [
   'web/docs/docs.js',
   'web/src/styles/tokens.css',
@@ -18,7 +19,13 @@ const ASSETS = [
 /** Renders the pages unless they are up to date. Returns whether they were rendered. */
 export async function buildDocs({ folder = join(ROOT, 'dist', 'web'), root = ROOT } = {}) {
   const pages = listPages(root)
-  const digest = digestOf(root, [...pages.map(({ file }) => file), ...ASSETS, 'scripts/build-docs.mjs'])
+  const images = existsSync(join(root, IMAGES)) ? readdirSync(join(root, IMAGES)).sort() : []
+  const digest = digestOf(root, [
+    ...pages.map(({ file }) => file),
+    ...images.map(name => `${IMAGES}/${name}`),
+    ...ASSETS,
+    'scripts/build-docs.mjs',
+  ])
   const stamp = join(folder, STAMP)
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === digest) return false
   const { renderPages } = await import('./render-docs.mjs')
@@ -36,8 +43,7 @@ export async function buildDocs({ folder = join(ROOT, 'dist', 'web'), root = ROO
   files.set('docs.js', read('web/docs/docs.js'))
   for (const [name, text] of files) write(join(target, name), text)
   write(join(folder, 'llms.txt'), llms)
-  if (existsSync(join(root, 'docs/images')))
-    cpSync(join(root, 'docs/images'), join(target, 'images'), { recursive: true })
+  if (images.length > 0) cpSync(join(root, IMAGES), join(target, 'images'), { recursive: true })
   writeFileSync(stamp, digest)
   return true
 }
