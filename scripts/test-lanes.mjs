@@ -8,7 +8,7 @@
 //   npm run test:lanes -- --json            the results as JSON
 //
 // .ci/run has the three lanes that need nothing but the packages of the repository, with --quick. The others install some
-// 700 MB of runtimes, Next.js and the package itself, and take minutes: they are for a release, and for whoever changes
+// 700 MB of runtimes, Next.js and the package itself, and take minutes: they are for a release, and for those who change
 // how the package is built or loads a driver.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -107,7 +107,7 @@ function engineOf({ engine }: CommonFlags): LangoConfigInput['engine'] {
 export async function runtimeOptions(loaded: LoadedConfig, logger?: Logger): Promise<RuntimeOptions> {
   const { server, log: _log, $schema: _schema, hooks: _hooks, ...config } = loaded.config
   const options: RuntimeOptions = { ...(config as RuntimeOptions), ...defined({ logger }) }
-  // A library deletes what it is told to. The commands share the default of the server, because they share its file.
+  // A library deletes what its options name. The commands share the default of the server, because they share its file.
   options.retention = { ...config.retention, runsDays: config.retention.runsDays ?? server.keepRunsDays }
   if (loaded.agentFile !== undefined) {
     const [{ loadRootAgent }, { joinLoggers }] = await Promise.all([

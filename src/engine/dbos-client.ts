@@ -38,7 +38,7 @@ export function modelQueue(place: Pick<DbosPlace, 'app'>): string {
   return `${applicationOf(place)}:models`
 }
 
-/** Users are told apart by a digest: DBOS' tables name nobody. */
+/** Users are distinguished by a digest: DBOS' tables name nobody. */
 export function userMark({ app }: Pick<DbosPlace, 'app'>, userId: string): string {
   return createHash('sha256')
     .update(JSON.stringify([app, userId]))

@@ -17,7 +17,7 @@ interface DueRunParts {
 }
 
 /**
- * Whoever looks first puts a run into its queue. When a run is due is decided by the store's clock, for all processes
+ * The first process that looks puts a run into its queue. When a run is due is decided by the store's clock, for all processes
  * alike: the store says how long it takes until the next one, and a timer fires then. Runs of other processes are found
  * when abandoned runs are looked for.
  */

@@ -53,7 +53,7 @@ interface Rule {
 
 /** The schedules of a runtime. */
 export interface RuntimeSchedules {
-  /** Each schedule with its next ticks (three unless told) and its last run. */
+  /** Each schedule with its next ticks (three by default) and its last run. */
   list(nextCount?: number): Promise<ScheduleState[]>
   /** Sends the message of a schedule now, as a run of its own. `invalid-argument` when there is none of that name. */
   runNow(name: string): Promise<StartedRun>

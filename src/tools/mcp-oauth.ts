@@ -259,7 +259,7 @@ async function listenForReturn(port: number, state: string) {
       page(200, 'Lango has received the login. You can close this window.')
     } catch (error) {
       page(400, messageOf(error))
-      // Whoever does not know the state cannot end the login.
+      // A caller that does not know the state cannot end the login.
       if (error instanceof AgentError && error.code === 'provider-auth') reject(error)
     }
   })

@@ -3,7 +3,7 @@
  *
  * - Standard Webhooks sign `id.timestamp.body`. A request that is older or newer than five minutes is refused; its id is
  *   signed, so the same id is the same delivery.
- * - GitHub signs the body alone. Its delivery id is not signed: whoever has seen a request could send it again under
+ * - GitHub signs the body alone. Its delivery id is not signed: a party that has seen a request could send it again under
  *   another one. So the body is the delivery.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
