@@ -201,8 +201,10 @@ export async function answerKept(
   try {
     await answerStored(store, runId, callId, answer)
   } catch (error) {
-    // The question itself may not be stored yet.
-    if (!loop?.answer(callId, answer)) throw error
+    // The question itself may not be stored yet. An answer that the store did not take is not acknowledged: the process
+    // may end before the run has recorded it.
+    const isUnasked = error instanceof AgentError && error.code === 'run-not-found'
+    if (!isUnasked || !loop?.answer(callId, answer)) throw error
     return true
   }
   return loop?.answer(callId, answer) ?? false

@@ -1,6 +1,7 @@
 // A run that waits for a person holds no lease and no memory, and continues in whichever process there is.
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
+import { AgentError } from '../../src/errors.js'
 import type { RunEvent } from '../../src/run/run-event.js'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
 import type { RunStep } from '../../src/session/run-store.js'
@@ -185,6 +186,40 @@ test('an answer that a process has read and not recorded reaches the one that co
   onTestFinished(() => third.runtime.close())
   await third.runtime.ready()
   const events = await eventsOf(third.runtime, runId)
+  expect(payments).toHaveLength(1)
+  expect(events.at(-1)).toMatchObject({ finishReason: 'stop' })
+})
+
+test('an answer that the store does not take is refused, also where the run waits in memory, and can be repeated', async () => {
+  const store = await openStore('memory:')
+  const payments: string[] = []
+  const process = crashable(store)
+  let isDown = true
+  const downRuns = new Proxy(process.store.runs, {
+    get: (target, name) => {
+      if (name !== 'sendSignal' || !isDown) return Reflect.get(target, name)
+      return () => Promise.reject(new AgentError('store-unavailable', 'down', { retryable: true }))
+    },
+  })
+  const down = new Proxy(process.store, {
+    get: (target, name) => (name === 'runs' ? downRuns : Reflect.get(target, name)),
+  })
+  const first = await office(down, payments)
+  // A caller that is asked keeps the run in memory.
+  const onApproval = () => new Promise<boolean>(() => {})
+  const { runId } = await first.runtime.start({ sessionId: 's', text: 'Pay.', onApproval })
+  for await (const event of first.runtime.follow(runId)) if (event.type === 'approval-request') break
+  await expect(first.runtime.answer(runId, 'c1', 'once')).rejects.toMatchObject({
+    code: 'store-unavailable',
+    retryable: true,
+  })
+  await process.crash()
+  isDown = false
+  const second = await office(store, payments)
+  onTestFinished(() => second.runtime.close())
+  await second.runtime.ready()
+  await second.runtime.answer(runId, 'c1', 'once')
+  const events = await eventsOf(second.runtime, runId)
   expect(payments).toHaveLength(1)
   expect(events.at(-1)).toMatchObject({ finishReason: 'stop' })
 })
