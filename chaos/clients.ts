@@ -21,6 +21,8 @@ export interface Sent extends Ask {
   isStopRequested?: boolean
   /** The types of the events that were followed, by number. */
   followed: Map<number, string>
+  /** What the servers said to the answers to its questions; 0 is none. */
+  answered: { id: string; slot: number; atMs: number; status: number }[]
 }
 
 /** What a follower reads of an event. */
@@ -54,8 +56,8 @@ const MOST_UNFINISHED = 4
 const POST_MS = 2500
 const FOLLOW_MS = 4000
 const TIMEOUT_MS = 45_000
-/** Followers answer what their runs wait for, so they stay until the runs have ended. */
-const FOLLOWED_MS = 170_000
+/** How long followers may take to read the ends of runs that are stored. */
+const ENDINGS_MS = 60_000
 /** A person answers at once, or when the run was given up by its process; that takes 2 s. */
 const THINKING_MS = { short: [0, 400], long: [2200, 5000] } as const
 
@@ -70,6 +72,8 @@ export class Clients {
   readonly #options: ClientOptions
   #isOver = false
   #overAt = Number.POSITIVE_INFINITY
+  /** Followers answer what their runs wait for, so they stay until all runs have ended, or none goes on. */
+  #leaveAt = Number.POSITIVE_INFINITY
   readonly #lanes: Promise<void>[] = []
   readonly #followers = new Set<Promise<void>>()
 
@@ -95,6 +99,7 @@ export class Clients {
 
   /** Waits until the followers have read the end of their runs. */
   async finish(): Promise<void> {
+    this.#leaveAt = Date.now() + ENDINGS_MS
     await Promise.all(this.#followers)
   }
 
@@ -103,6 +108,7 @@ export class Clients {
     const random = this.#options.random.stream('last')
     const sessionIds = [...new Set(this.sent.filter(isAccepted).map(({ sessionId }) => sessionId))]
     this.#overAt = Date.now()
+    this.#leaveAt = Number.POSITIVE_INFINITY
     const last: Sent[] = []
     for (const sessionId of sessionIds) {
       const ask = {
@@ -146,7 +152,8 @@ export class Clients {
   }
 
   #newMessage(sessionId: string, ask: Ask, random: Random): Sent {
-    const sent: Sent = { ...ask, runId: random.uuid(), sessionId, sentAtMs: Date.now(), followed: new Map() }
+    const known = { followed: new Map(), answered: [] }
+    const sent: Sent = { ...ask, runId: random.uuid(), sessionId, sentAtMs: Date.now(), ...known }
     this.sent.push(sent)
     return sent
   }
@@ -234,12 +241,10 @@ export class Clients {
   }
 
   async #follow(sent: Sent, random: Random): Promise<void> {
-    const answers = new Map<string, Promise<void>>()
     const asked = (event: FollowedEvent) => {
-      if (event.type !== 'approval-request' || event.id === undefined) return
-      if (!answers.has(event.id)) answers.set(event.id, this.#answer(sent, event, random))
+      if (event.type === 'approval-request' && event.id !== undefined) void this.#answer(sent, event, random)
     }
-    while (!this.#isTimedOut(FOLLOWED_MS)) {
+    while (Date.now() < this.#leaveAt) {
       if (random.chance(0.2)) await this.#look(sent, random)
       const address = this.#options.fleet.address(random)
       const isOver = address ? await this.#followOnce(sent, address.url, asked) : false
@@ -266,7 +271,7 @@ export class Clients {
     void failpoints.reached('approval-asked', slotOf(sent.mark) ?? 0)
     const thinking = THINKING_MS[random.chance(0.5) ? 'short' : 'long']
     await sleep(random.between(thinking[0], thinking[1]))
-    while (!this.#isTimedOut(FOLLOWED_MS)) {
+    while (Date.now() < this.#leaveAt) {
       const address = fleet.address(random)
       if (address) {
         void failpoints.reached('approval-sent', address.slot)
@@ -276,6 +281,7 @@ export class Clients {
           body,
           signal: AbortSignal.timeout(POST_MS),
         })
+        sent.answered.push({ id, slot: address.slot, atMs: Date.now(), status: answer?.status ?? 0 })
         if (answer?.status === 204) {
           this.approvals += 1
           void failpoints.reached('approval-accepted', slotOf(sent.mark) ?? address.slot)

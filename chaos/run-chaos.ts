@@ -81,8 +81,10 @@ export interface ChaosReport extends Disturbances {
   folder?: string
 }
 
-/** How long the last process has to end every run: the leases of killed processes last 10 s. */
-const QUIET_MS = 120_000
+/** A run that has not ended and stores nothing for this long is stuck: the leases of killed processes last 10 s. */
+const STILL_MS = 120_000
+/** How long the last process has to end every run. */
+const QUIET_MS = 900_000
 /** After its database was disturbed, a server may fail to start. */
 const RECOVERY_MS = 8000
 
@@ -225,15 +227,23 @@ class Chaos {
   }
 
   async #untilQuiet(store: SessionStore, sent: readonly Sent[]): Promise<void> {
-    const deadline = Date.now() + QUIET_MS
+    const end = Date.now() + QUIET_MS
+    let deadline = Date.now() + STILL_MS
     let open = sent
-    while (open.length > 0 && Date.now() < deadline && !this.#options.signal?.aborted) {
+    let stored = ''
+    while (open.length > 0 && Date.now() < Math.min(deadline, end) && !this.#options.signal?.aborted) {
       const left: Sent[] = []
+      const places: number[] = []
       for (const each of open) {
         const run = await store.runs.findRun(each.runId)
-        if (run && !run.finished) left.push(each)
+        if (!run || run.finished) continue
+        left.push(each)
+        places.push(run.lastSeq)
       }
       open = left
+      // A busy machine may need longer for all of them; only runs that do not go on are stuck.
+      if (places.join() !== stored) deadline = Date.now() + STILL_MS
+      stored = places.join()
       await sleep(100)
     }
   }

@@ -88,7 +88,7 @@ export function lastMessage(random: Random, token: string, sessionId: string): P
 function plainMessage(random: Random, token: string, sessionId: string): PlannedMessage {
   const mark = `[message ${token}]`
   const flags = { atMs: 0, isTwice: false, isFollowed: false }
-  const sent = { sessionId, runId: random.uuid(), sentAtMs: 0, followed: new Map() }
+  const sent = { sessionId, runId: random.uuid(), sentAtMs: 0, followed: new Map(), answered: [] }
   return { ...flags, ...sent, text: mark, mark, orders: [] }
 }
 

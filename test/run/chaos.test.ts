@@ -57,6 +57,7 @@ describe('the checks find', () => {
     runId: `run of ${mark}`,
     sessionId: 's',
     followed: new Map(),
+    answered: [],
     ...times,
   })
   const first = sent('[message 1]', { sentAtMs: 1, acknowledgedAtMs: 2 })
