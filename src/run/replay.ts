@@ -56,6 +56,8 @@ export class Replay {
   readonly #failures = new WeakMap<Event, AgentError>()
   readonly #openingId: string | undefined
   readonly #eventOf: (message: Message) => Event
+  /** The branches of agents below parallel ones, by name. */
+  readonly #branches: ReadonlyMap<string, string>
   #divergence: AgentError | undefined
   #mayRetry = false
   /** Those who wait for records to come again. */
@@ -66,9 +68,11 @@ export class Replay {
     record: readonly RecordedEvent[],
     openingId: string | undefined,
     eventOf: (message: Message) => Event,
+    branches: ReadonlyMap<string, string> = new Map(),
   ) {
     this.#openingId = openingId
     this.#eventOf = eventOf
+    this.#branches = branches
     this.#collectAnswers(record)
     const replayed = record.filter(({ entry }) => !this.#isOver(entry.scope))
     this.skipped = record.filter(({ entry }) => this.#isOver(entry.scope))
@@ -105,7 +109,7 @@ export class Replay {
 
   /** Whether there is something left that code on this branch will be given again. */
   isReplaying(scope: string, branch: string): boolean {
-    return this.#left().some(({ entry }) => entry.scope === scope && isRelated(entry.branch, branch))
+    return this.#left().some(({ entry }) => entry.scope === scope && isRelated(this.#placeOf(entry), branch))
   }
 
   /** The recorded response to a tool call; the call is named as in the ledger. */
@@ -282,13 +286,21 @@ export class Replay {
   }
 
   /** The lane has no more records. Where one order holds with other lanes, those must have none either. */
-  #checkEnd({ scope, branch, node }: Lane, what: string): void {
+  #checkEnd(lane: Lane, what: string): void {
     if (this.#divergence) throw this.#divergence
+    const place = this.#placeOf(lane)
     const left = this.#left().find(
       ({ entry }) =>
-        entry.scope === scope && isRelated(entry.branch, branch) && isRelated(entry.node ?? '', node),
+        entry.scope === lane.scope &&
+        isRelated(this.#placeOf(entry), place) &&
+        isRelated(entry.node ?? '', lane.node),
     )
     if (left) throw this.#diverge(what, left)
+  }
+
+  /** The branch of an event. An agent of the user's own may leave it out, also where others work beside it. */
+  #placeOf({ scope, author, branch }: Pick<Lane, 'scope' | 'author' | 'branch'>): string {
+    return branch === '' && scope === '' ? (this.#branches.get(author) ?? '') : branch
   }
 
   #diverge(what: string, { entry, message }: RecordedEvent): AgentError {

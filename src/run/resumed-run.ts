@@ -1,5 +1,12 @@
 /** What is loaded to continue a run whose process is gone, or that has waited for a person. */
-import type { Content, Event } from '../adk/sdk.js'
+import {
+  type BaseAgent,
+  type Content,
+  type Event,
+  isBaseAgent,
+  isParallelAgent,
+  type RunnableRoot,
+} from '../adk/sdk.js'
 import { isRecord } from '../base/is-record.js'
 import { ABORTED_MARKER } from '../base/markers.js'
 import { type StoredMessage, toolCallKind } from '../session/message.js'
@@ -66,7 +73,7 @@ export interface RunProgress {
 }
 
 export async function loadResumed(
-  host: Pick<RunHost, 'store' | 'eventOf' | 'contentOf'>,
+  host: Pick<RunHost, 'store' | 'eventOf' | 'contentOf' | 'rootAgent'>,
   run: RunSummary,
   resumable: ResumableRun,
 ): Promise<ResumedRun> {
@@ -87,7 +94,8 @@ export async function loadResumed(
     messages.map(each => [each.id, { author: each.author ?? '', branch: each.branch ?? '' }]),
   )
   const replayed = record.slice(round + 1)
-  const replay = new Replay(replayed, opening.id, each => host.eventOf(each))
+  const branches = parallelBranches(host.rootAgent)
+  const replay = new Replay(replayed, opening.id, each => host.eventOf(each), branches)
   const rows = (await store.runs.readCalls?.(run.runId)) ?? []
   const progress = await readProgress(store, run.runId, messages)
   forgetUsed(progress.approvals, rows)
@@ -114,6 +122,19 @@ export async function loadResumed(
       messages.filter(({ id }) => id !== message.id),
     ),
   }
+}
+
+/** The branches that ADK gives to the agents below parallel ones, by name. */
+function parallelBranches(root: RunnableRoot): ReadonlyMap<string, string> {
+  const branches = new Map<string, string>()
+  const visit = (agent: BaseAgent, branch: string): void => {
+    if (branch !== '') branches.set(agent.name, branch)
+    const prefix = branch === '' ? agent.name : `${branch}.${agent.name}`
+    for (const child of agent.subAgents)
+      visit(child, isParallelAgent(agent) ? `${prefix}.${child.name}` : branch)
+  }
+  if (isBaseAgent(root)) visit(root, '')
+  return branches
 }
 
 /** How a run ends that had begun to: it says so, or it has stored messages that no event of ADK's stands for. */

@@ -1,8 +1,12 @@
 // A run is cut off after each of its writes and continued by another runtime: its history is that of an uninterrupted run.
 import {
   AgentTool,
+  BaseAgent,
   type Context,
+  createEvent,
+  type Event,
   FunctionTool,
+  type InvocationContext,
   LlmAgent,
   LoopAgent,
   ParallelAgent,
@@ -203,6 +207,42 @@ const loop: Scenario = {
   },
 }
 
+/** An agent of the user's own: its events have no branch, unless it sets one. */
+class Steps extends BaseAgent {
+  readonly #hasBranch: boolean
+
+  constructor(name: string, hasBranch: boolean) {
+    super({ name })
+    this.#hasBranch = hasBranch
+  }
+
+  protected override async *runAsyncImpl(context: InvocationContext): AsyncGenerator<Event, void, void> {
+    for (const step of [1, 2, 3]) {
+      await new Promise(resolve => setTimeout(resolve, 1))
+      const { invocationId, branch } = context
+      const content = { role: 'model', parts: [{ text: `${this.name} ${step}` }] }
+      const place = this.#hasBranch && branch !== undefined ? { branch } : {}
+      yield createEvent({ invocationId, author: this.name, content, ...place })
+    }
+  }
+
+  protected override async *runLiveImpl(): AsyncGenerator<Event, void, void> {}
+}
+
+const ownAgents: Scenario = {
+  agent: world => {
+    const left = new LlmAgent({
+      name: 'left',
+      model: 'play/m',
+      instruction: 'left',
+      tools: [once(world, 'tool_left')],
+    })
+    const subAgents = [left, new Steps('plain', false), new Steps('placed', true)]
+    return new ParallelAgent({ name: 'root', subAgents })
+  },
+  script: request => (results(request).includes('tool_left') ? say('left is done') : call('tool_left')),
+}
+
 async function attempt(
   scenario: Scenario,
   store: SessionStore,
@@ -236,8 +276,11 @@ function shown(messages: readonly StoredMessage[]): object[] {
     calls: toolCalls?.map(({ id, name, input, output }) => ({ id, name, input, output })),
     actions: extra?.actions,
   }))
-  const branches = [...new Set(plain.map(({ branch }) => branch))].sort()
-  return branches.flatMap(branch => plain.filter(each => each.branch === branch))
+  // An agent of the user's own may be on a branch that its events do not name.
+  const laneOf = ({ branch, author }: (typeof plain)[number]) =>
+    `${branch} ${author === 'plain' ? author : ''}`
+  const lanes = [...new Set(plain.map(laneOf))].sort()
+  return lanes.flatMap(lane => plain.filter(each => laneOf(each) === lane))
 }
 
 async function historyOf(store: SessionStore): Promise<object[]> {
@@ -310,53 +353,56 @@ async function continued(scenario: Scenario, store: SessionStore, world: World):
   return events
 }
 
-describe.each(Object.entries({ oneAgent, transfer, nested, workflow, loop }))('%s', (_name, scenario) => {
-  test('is continued after each of its writes as if nothing had happened', async () => {
-    const reference = await whole(scenario)
-    expect(reference.writes).toBeGreaterThan(4)
-    for (let endsAfter = 1; endsAfter < reference.writes; endsAfter++) {
-      const where = `cut after write ${endsAfter}`
-      const store = await openStore('memory:')
-      const world: World = { effects: [], asked: [] }
-      await cut(scenario, store, world, endsAfter)
-      if ((await store.runs.findRun(RUN))?.finished) continue
-      const events = await continued(scenario, store, world)
-      expect(
-        events.map(({ type }) => type),
-        where,
-      ).toContain('run-resumed')
-      // A call that was cut off between its beginning and its end is not executed again: its outcome is unknown.
-      const unknown = events.filter(({ type }) => type === 'tool-unknown')
-      // A loop whose exit is unknown goes round once more.
-      for (const name of scenario === loop && unknown.length > 0 ? [] : new Set(world.effects))
-        expect(times(world, name), where).toBeLessThanOrEqual(times(reference.world, name))
-      if (unknown.length > 0) continue
-      expect([...world.effects].sort(), where).toEqual([...reference.world.effects].sort())
-      expect(await historyOf(store), where).toEqual(reference.history)
-      expect(reported(events), where).toEqual(reported(reference.events))
-      // Only the answer that was under way is asked for again.
-      expect(world.asked.length, where).toBeLessThanOrEqual(reference.world.asked.length + 2)
-    }
-  })
+describe.each(Object.entries({ oneAgent, transfer, nested, workflow, loop, ownAgents }))(
+  '%s',
+  (_name, scenario) => {
+    test('is continued after each of its writes as if nothing had happened', async () => {
+      const reference = await whole(scenario)
+      expect(reference.writes).toBeGreaterThan(4)
+      for (let endsAfter = 1; endsAfter < reference.writes; endsAfter++) {
+        const where = `cut after write ${endsAfter}`
+        const store = await openStore('memory:')
+        const world: World = { effects: [], asked: [] }
+        await cut(scenario, store, world, endsAfter)
+        if ((await store.runs.findRun(RUN))?.finished) continue
+        const events = await continued(scenario, store, world)
+        expect(
+          events.map(({ type }) => type),
+          where,
+        ).toContain('run-resumed')
+        // A call that was cut off between its beginning and its end is not executed again: its outcome is unknown.
+        const unknown = events.filter(({ type }) => type === 'tool-unknown')
+        // A loop whose exit is unknown goes round once more.
+        for (const name of scenario === loop && unknown.length > 0 ? [] : new Set(world.effects))
+          expect(times(world, name), where).toBeLessThanOrEqual(times(reference.world, name))
+        if (unknown.length > 0) continue
+        expect([...world.effects].sort(), where).toEqual([...reference.world.effects].sort())
+        expect(await historyOf(store), where).toEqual(reference.history)
+        expect(reported(events), where).toEqual(reported(reference.events))
+        // Only the answer that was under way is asked for again.
+        expect(world.asked.length, where).toBeLessThanOrEqual(reference.world.asked.length + 2)
+      }
+    })
 
-  test('is continued after two cuts', async () => {
-    const reference = await whole(scenario)
-    for (let first = 2; first < reference.writes - 1; first += 3) {
-      const store = await openStore('memory:')
-      const world: World = { effects: [], asked: [] }
-      await cut(scenario, store, world, first)
-      const second = crashable(store, { endsAfter: 3 })
-      const runtime = await attempt(scenario, second.store, world)
-      void runtime.ready().catch(() => {})
-      await Promise.race([second.over, finishedIn(store)])
-      await second.crash()
-      const events = await continued(scenario, store, world)
-      if (events.some(({ type }) => type === 'tool-unknown')) continue
-      expect([...world.effects].sort()).toEqual([...reference.world.effects].sort())
-      expect(await historyOf(store)).toEqual(reference.history)
-    }
-  })
-})
+    test('is continued after two cuts', async () => {
+      const reference = await whole(scenario)
+      for (let first = 2; first < reference.writes - 1; first += 3) {
+        const store = await openStore('memory:')
+        const world: World = { effects: [], asked: [] }
+        await cut(scenario, store, world, first)
+        const second = crashable(store, { endsAfter: 3 })
+        const runtime = await attempt(scenario, second.store, world)
+        void runtime.ready().catch(() => {})
+        await Promise.race([second.over, finishedIn(store)])
+        await second.crash()
+        const events = await continued(scenario, store, world)
+        if (events.some(({ type }) => type === 'tool-unknown')) continue
+        expect([...world.effects].sort()).toEqual([...reference.world.effects].sort())
+        expect(await historyOf(store)).toEqual(reference.history)
+      }
+    })
+  },
+)
 
 function times({ effects }: World, name: string): number {
   return effects.filter(each => each === name).length
