@@ -4,7 +4,9 @@
  * the model is asked once. The yardstick is what bare ADK takes for as many steps in memory, with a model that answers
  * at once: the replay drives ADK through the run again, so it cannot be faster than that.
  *
- *     node --import tsx bench/replay.ts [--json]
+ * How soon a client learns that the run of a killed server is continued is measured with real servers.
+ *
+ *     node --import tsx bench/replay.ts [--json] [--only steps,servers]
  */
 import { copyFile, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -21,6 +23,7 @@ import { crashable } from '../test/support/crashable-store.js'
 import { interleaved, spread } from './support/interleaved.js'
 import { QUESTION } from './support/one-tool-agent.js'
 import { Report } from './support/report.js'
+import { measureServers } from './support/resumed-servers.js'
 
 const SIZES = [100, 1000]
 /** What a resumed run of the largest size may take beyond ADK. */
@@ -52,10 +55,15 @@ class CountingModel extends BaseLlm {
   }
 }
 
+/** How often the model was asked by the last run that was continued. */
+let asked = 0
 const report = new Report('replay')
+const only = process.argv.includes('--only') ? process.argv[process.argv.indexOf('--only') + 1] : undefined
+const isWanted = (part: string) => only?.split(',').includes(part) ?? true
 const folder = await mkdtemp(join(tmpdir(), 'lango-bench-'))
 try {
-  for (const steps of SIZES) await measure(steps)
+  if (isWanted('steps')) for (const steps of SIZES) await measure(steps)
+  if (isWanted('servers')) await measureServers(report, folder)
 } finally {
   await rm(folder, { recursive: true, force: true })
 }
@@ -73,6 +81,7 @@ async function measure(steps: number): Promise<void> {
   )
   report.progress(spread(sides))
   report.atMost(`a run of ${steps} tool steps, resumed`, 'ms', sides.ours, sides.peer)
+  report.figure(`model calls to continue the run of ${steps} tool steps`, 'calls', asked, 1)
   if (steps === SIZES.at(-1))
     report.atMost(
       `what that takes beyond ADK, against ${MOST_MS} ms`,
@@ -115,10 +124,9 @@ async function resume(file: string, copy: string): Promise<number> {
   const takenMs = taken()
   await runtime.close()
   await store.close()
-  if (finishReason !== 'stop' || provider.requests.length !== 1)
-    throw new RangeError(
-      `The run ended with ${finishReason} after ${provider.requests.length} model calls, not 1.`,
-    )
+  asked = provider.requests.length
+  if (finishReason !== 'stop' || asked !== 1)
+    throw new RangeError(`The run ended with ${finishReason} after ${asked} model calls, not 1.`)
   return takenMs
 }
 
