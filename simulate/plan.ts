@@ -59,22 +59,27 @@ export interface FaultOptions {
    * and then a seed gives the plan that it always gave.
    */
   confirmations?: boolean | undefined
+  /** How many processes. Default: 2 or 3. */
+  processes?: number | undefined
+  /** How long a pause takes. Default: 11 to 40 s. */
+  pauseMs?: number | undefined
 }
 
 export function makePlan(seed: string, options: FaultOptions = {}): Plan {
-  const { mostFaults = MOST_FAULTS, actions, confirmations } = options
+  const { mostFaults = MOST_FAULTS, confirmations } = options
   const random = new Random(seed).stream('plan')
   const confirming = confirmations ? new Random(seed).stream('confirmations') : undefined
   const sessions = random.chance(0.3) ? 2 : 1
   const count = random.between(1, 3)
+  const some = random.chance(0.25) ? 3 : 2
   return {
     seed,
-    processes: random.chance(0.25) ? 3 : 2,
+    processes: options.processes ?? some,
     maxRunning: random.pick([1, 2, 8]) ?? 8,
     messages: Array.from({ length: count }, (_, index) =>
       makeMessage(random, `m${index + 1}`, sessions, confirming),
     ),
-    faults: Array.from({ length: random.between(1, mostFaults) }, () => makeFault(random, actions)),
+    faults: Array.from({ length: random.between(1, mostFaults) }, () => makeFault(random, options)),
   }
 }
 
@@ -189,10 +194,11 @@ const WEIGHTS: Readonly<Record<Action, number>> = { crash: 8, pause: 4, fail: 4,
 
 export const ACTIONS = Object.keys(WEIGHTS) as readonly Action[]
 
-function makeFault(random: Random, actions = ACTIONS): PlannedFault {
+function makeFault(random: Random, { actions = ACTIONS, pauseMs }: FaultOptions): PlannedFault {
   const weights = Object.fromEntries(Object.entries(POINTS).map(([name, { weight }]) => [name, weight]))
   const point = random.weighted(weights) as keyof typeof POINTS
   const action = random.weighted(Object.fromEntries(actions.map(name => [name, WEIGHTS[name]]))) as Action
   const ms = action === 'pause' ? random.between(11_000, 40_000) : random.between(50, 15_000)
-  return { point, nth: random.between(1, POINTS[point].most), action, ms }
+  const nth = random.between(1, POINTS[point].most)
+  return { point, nth, action, ms: action === 'pause' ? (pauseMs ?? ms) : ms }
 }

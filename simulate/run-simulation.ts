@@ -172,7 +172,8 @@ class Simulation implements Surroundings {
         isDone = true
       })
     })
-    const until = this.clock.now + LIMIT_MS
+    const paused = this.#plan.faults.map(({ action, ms }) => (action === 'pause' ? ms : 0))
+    const until = this.clock.now + LIMIT_MS + paused.reduce((all, ms) => all + ms, 0)
     while (!isDone && this.clock.now < until) {
       await this.clock.run(() => isDone || this.#boots.length > 0, until)
       if (this.#boots.length === 0) break

@@ -19,6 +19,8 @@ process crashes, pauses for longer than its lease, or gets an error. The same se
   --faults N       the most faults of one simulation (default 4)
   --actions A,B    which faults: crash, pause, fail, outage, close (default: all)
   --confirmations on|off  whether some tools are ADK's own, with confirmations and results that come later (default on)
+  --processes N    how many processes (default: 2 or 3)
+  --pause-ms N     how long a pause takes (default: 11 to 40 s)
   --mutation M     make a mistake on purpose: ${MUTATIONS.join(', ')}
   --trace          print everything that happened, of every simulation
   --json           print the result as JSON
@@ -31,6 +33,8 @@ const ARGUMENTS = {
   faults: { type: 'string', default: String(MOST_FAULTS) },
   actions: { type: 'string', default: ACTIONS.join(',') },
   confirmations: { type: 'string', default: 'on' },
+  processes: { type: 'string' },
+  'pause-ms': { type: 'string' },
   mutation: { type: 'string' },
   trace: { type: 'boolean', default: false },
   json: { type: 'boolean', default: false },
@@ -91,12 +95,14 @@ function* seedsFrom(first: number, count: number): Generator<string> {
 }
 
 function printFailure({ seed, plan, problems, trace }: SimulationReport, chosen: Chosen): void {
-  const { resume, mutation, mostFaults, actions, confirmations } = chosen
+  const { resume, mutation, mostFaults, actions, confirmations, processes, pauseMs } = chosen
   const options = [
     ...(resume ? [] : ['--resume off']),
     ...(mostFaults === MOST_FAULTS ? [] : [`--faults ${mostFaults}`]),
     ...(actions.length === ACTIONS.length ? [] : [`--actions ${actions.join(',')}`]),
     ...(confirmations ? [] : ['--confirmations off']),
+    ...(processes === undefined ? [] : [`--processes ${processes}`]),
+    ...(pauseMs === undefined ? [] : [`--pause-ms ${pauseMs}`]),
     ...(mutation === undefined ? [] : [`--mutation ${mutation}`]),
   ]
   const command = ['npm run simulate -- --count 1 --seed', seed, ...options, '--trace'].join(' ')
@@ -122,8 +128,14 @@ type Chosen = ReturnType<typeof readArguments>
 
 function readArguments() {
   const { values } = parseArgs({ options: ARGUMENTS })
+  const given = (name: 'processes' | 'pause-ms') => {
+    const value = values[name]
+    return value === undefined ? undefined : positive(name, value, true)
+  }
   return {
     ...values,
+    processes: given('processes'),
+    pauseMs: given('pause-ms'),
     count: positive('count', values.count, true),
     seed: positive('seed', values.seed, true),
     resume: isOn('resume', values.resume),

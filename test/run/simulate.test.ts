@@ -90,6 +90,17 @@ test('processes that crash, fail and pause again and again: what an earlier exec
   expect(reports.flatMap(({ seed, problems }) => problems.map(problem => ({ seed, problem })))).toEqual([])
 })
 
+test('the only process is closed for an hour, in the middle of anything: its runs go on when it is opened', {
+  timeout: 900_000,
+}, async () => {
+  const hour = { processes: 1, actions: ['pause'] as const, pauseMs: 3_600_000 }
+  const reports = await reportsOf(seedsFrom(400_000, 20), { ...hour, confirmations: true })
+  expect(reports.flatMap(({ seed, problems }) => problems.map(problem => ({ seed, problem })))).toEqual([])
+  const closed = reports.filter(({ pauses }) => pauses > 0)
+  expect(closed.length).toBeGreaterThan(10)
+  expect(closed.every(({ virtualMs }) => virtualMs > 3_600_000)).toBe(true)
+})
+
 test('equal seeds give equal simulations, in any order', async () => {
   const seeds = ['3', '10', '1357', '64']
   const once = await reportsOf(seeds)
