@@ -10,6 +10,7 @@ import { AgentError, messageOf } from '../errors.js'
 import type { Message, SessionKey, State } from '../session/message.js'
 import type { ForeignDatabase } from '../store/open-store.js'
 import { eventsToMessages } from './adk-events.js'
+import { readPickle } from './python-pickle.js'
 import type { Fields } from './wire-parts.js'
 
 /** A session of another program, converted to Lango's types. */
@@ -98,15 +99,17 @@ export async function* readAdkDatabase(
       `SELECT * FROM events WHERE app_name = ? AND user_id = ? AND session_id = ? ORDER BY timestamp, ${database.insertion}`,
       ...[key.appName, key.userId, key.sessionId],
     )
-    const events = inOwnOrder(rows, toEvent)
-    const notes = rows.some(({ actions }) => actions instanceof Uint8Array) ? [PICKLED] : []
+    const unread = new Set<string>()
+    const events = inOwnOrder(rows, event => toEvent(event, unread))
+    const notes = [...unread].map(unreadActions)
     const state = await stateOf(database, key, row.state)
     yield { key, state, messages: eventsToMessages(events), notes }
   }
 }
 
-const PICKLED =
-  'The actions of its events are Python objects that are not read: the state that they set is in the session, transfers and requests are not.'
+function unreadActions(why: string): string {
+  return `Actions of its events are left out. ${why} The state that they set is in the session; transfers and requests are not. To have them too, convert the database with ADK for Python (adk migrate session --source_db_url=… --dest_db_url=…) and import the new one.`
+}
 
 /** A server may keep whole seconds alone: events of one second are in the order of the times that they have inside. */
 function inOwnOrder(rows: readonly Fields[], toEvent: (row: Fields) => Fields): Fields[] {
@@ -155,12 +158,9 @@ function eventOfJson(row: Fields): Fields {
   return { timestamp: row.timestamp, ...data, id: row.id, invocationId: row.invocation_id }
 }
 
-/**
- * Before version 1 each field had its column. The actions are a pickled Python object that cannot be read here: the
- * state that they set is in the session's state, the rest is not imported.
- */
-function eventOfColumns(row: Fields): Fields {
-  const { actions: _actions, long_running_tool_ids_json: ids, ...others } = row
+/** Before version 1 each field had its column, and the actions are a pickled Python object. */
+function eventOfColumns(row: Fields, unread: Set<string>): Fields {
+  const { actions, long_running_tool_ids_json: ids, ...others } = row
   const event: Fields = {}
   for (const [name, value] of Object.entries(others)) {
     if (KEY_COLUMNS.has(name) || value === null) continue
@@ -168,7 +168,25 @@ function eventOfColumns(row: Fields): Fields {
     if (FLAG_COLUMNS.has(name)) event[name] = Boolean(value)
   }
   const parsed = typeof ids === 'string' ? parseJson(ids) : undefined
-  return { ...event, ...(Array.isArray(parsed) ? { longRunningToolIds: parsed } : {}) }
+  const pickled = actions instanceof Uint8Array ? actionsOf(actions, unread) : undefined
+  return {
+    ...event,
+    ...(pickled ? { actions: pickled } : {}),
+    ...(Array.isArray(parsed) ? { longRunningToolIds: parsed } : {}),
+  }
+}
+
+/** A pickle that cannot be read costs the actions of its event, not the session. */
+function actionsOf(pickled: Uint8Array, unread: Set<string>): Fields | undefined {
+  try {
+    const actions = readPickle(pickled)
+    if (isRecord(actions)) return actions
+    unread.add('The pickled object is no object with fields.')
+  } catch (error) {
+    if (!(error instanceof AgentError)) throw error
+    unread.add(error.message)
+  }
+  return undefined
 }
 
 const KEY_COLUMNS = new Set(['app_name', 'user_id', 'session_id'])

@@ -1,5 +1,6 @@
 import { DatabaseSync } from '@photostructure/sqlite'
 import { mintSignature } from '../../src/testing/strict/mint-signature.js'
+import { pickle } from '../formats/python-pickles.js'
 
 /** Who wrote the file. The tables are those that each of them creates, column by column. */
 export type Writer = 'typescript' | 'python-1' | 'python-0' | 'python-sqlite'
@@ -75,7 +76,7 @@ function insertColumns(database: InstanceType<typeof DatabaseSync>, event: AdkRo
     )
     .run(
       ...[event.id, 'shop', 'ann', 's1', 'i1', event.author],
-      new Uint8Array([0x80, 0x05, 0x95]),
+      pickle(event.actions === undefined ? 'empty' : 'delta'),
       timeFor('python-0', event.timestamp),
       event.content === undefined ? null : JSON.stringify(event.content),
       '[]',

@@ -8,12 +8,14 @@ import { messagesToProvider } from '../../src/adk/messages-to-provider.js'
 import { lint } from '../../src/cli/lint.js'
 import { importSessions } from '../../src/cli/sessions-import.js'
 import { readMessagePack } from '../../src/formats/message-pack.js'
+import { readPickle } from '../../src/formats/python-pickle.js'
 import type { StoredMessage } from '../../src/session/message.js'
 import { openStore } from '../../src/store/open-store.js'
 import { captured } from '../cli/doctor-output.js'
 import { BRICKED, writeAdkDatabase } from '../cli/import-adk-database.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { CODEX_LINES, PI_LINES } from './foreign-conversations.js'
+import { pickle } from './python-pickles.js'
 
 interface Outcome {
   code: number
@@ -218,7 +220,6 @@ test('--dry-run lists the sessions of a database and creates no store', async ()
   const store = `sqlite:${join(folder, 'none.db')}`
   const { text, notes } = await imported(join(folder, 'adk.db'), { 'dry-run': true }, store)
   expect(text).toBe('Found s1 of user ann: 4 messages.\n')
-  expect(notes).toContain('The actions of its events are Python objects that are not read')
   expect(notes).toContain('Nothing was stored.')
   const { existsSync } = await import('node:fs')
   expect(existsSync(join(folder, 'none.db'))).toBe(false)
@@ -301,4 +302,64 @@ test('a session of another program is named by the first words of its user', asy
   const { sessions } = await store.listSessions({ appName: 'lango' })
   await store.close()
   expect(sessions).toMatchObject([{ key: { sessionId: 'chat' }, title: 'Plan a trip to Porto.' }])
+})
+
+describe('objects that Python has pickled', () => {
+  test.each(['protocol3', 'protocol4', 'protocol5'] as const)(
+    '%s: fields, times, numbers and bytes',
+    name => {
+      expect(readPickle(pickle(name))).toEqual({
+        skip_summarization: null,
+        state_delta: {
+          ...{ last_query: 'x', 'user:name': 'Ann', n: -3, big: '1180591620717411303424', ok: true, f: 1.5 },
+          ...{
+            l: [1, [2, 3], [4]],
+            b: 'AQI=',
+            d: '2026-03-01T10:00:05.000250',
+            day: '2026-03-01',
+            m: 'good',
+          },
+          ...{ e: '1.10', o: { a: 1 }, none: null, z: 'é'.repeat(300) },
+        },
+        artifact_delta: { 'a.txt': 0 },
+        transfer_to_agent: 'helper',
+        escalate: true,
+        requested_auth_configs: {},
+        requested_tool_confirmations: { 'adk-1': { hint: 'Pay?', confirmed: false, payload: null } },
+      })
+    },
+  )
+
+  test('a call is data: its function is not called', () => {
+    const actions = readPickle(pickle('callsSystem')) as { state_delta: { a: unknown } }
+    expect(actions.state_delta.a).toMatch(/^touch /)
+  })
+
+  const whole = pickle('protocol5')
+  test.each([
+    ['a value is inside itself', pickle('insideItself')],
+    ['it is too large', pickle('doubling')],
+    ['it ends too early', whole.subarray(0, whole.length - 3)],
+    ['it ends too early', new Uint8Array()],
+    ['it has the instruction 0x50, which is not known', new Uint8Array([0x80, 5, 0x50])],
+    ['it names a value that it does not have', new Uint8Array([0x80, 5, 0x68, 7, 0x2e])],
+    ['it ends a group that it did not begin', new Uint8Array([0x80, 5, 0x74, 0x2e])],
+  ])('refused: %s', (why, bytes) => {
+    expect(() => readPickle(bytes)).toThrow(`The pickled object cannot be read: ${why}.`)
+  })
+
+  test('actions that cannot be read are left out with a note that says how to convert them', async () => {
+    const file = join(await temporaryFolder(), 'adk.db')
+    writeAdkDatabase(file, 'python-0', BRICKED)
+    const opened = new DatabaseSync(file)
+    opened.prepare("UPDATE events SET actions = ? WHERE id = 'e3'").run(new Uint8Array([0x80, 5, 0x95]))
+    opened.close()
+    const { text, notes, store } = await imported(file)
+    expect(text).toBe('Imported s1 of user ann: 4 messages.\n')
+    expect(notes).toContain(
+      'Actions of its events are left out. The pickled object cannot be read: it ends too early.',
+    )
+    expect(notes).toContain('adk migrate session')
+    expect((await messagesIn(store, 's1', 'ann'))[2]?.extra).not.toHaveProperty('actions')
+  })
 })
