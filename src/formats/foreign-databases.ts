@@ -186,37 +186,65 @@ async function* readLangGraph(
       'SELECT * FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?',
       ...place,
     )
-    const pending = tables.has('writes')
+    const writes = ['writes', 'checkpoint_writes'].find(name => tables.has(name))
+    const pending = writes
       ? await database.rows(
-          'SELECT * FROM writes WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ? ORDER BY task_id, idx',
+          `SELECT * FROM ${writes} WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ? ORDER BY task_id, idx`,
           ...place,
+        )
+      : []
+    const blobs = tables.has('checkpoint_blobs')
+      ? await database.rows(
+          'SELECT * FROM checkpoint_blobs WHERE thread_id = ? AND checkpoint_ns = ?',
+          ...place.slice(0, 2),
         )
       : []
     // Graphs inside a graph have a name of their own in the same thread.
     const sessionId = place[1] === '' ? place[0] : `${place[0]} (${place[1]})`
-    yield threadOf(sessionId, row ?? {}, pending, options)
+    yield threadOf(sessionId, { row: row ?? {}, pending, blobs }, options)
   }
+}
+
+interface ThreadRows {
+  row: Fields
+  pending: readonly Fields[]
+  /** On PostgreSQL the values of channels have a table of their own, all of their versions. */
+  blobs: readonly Fields[]
 }
 
 function threadOf(
   sessionId: string,
-  row: Fields,
-  pending: readonly Fields[],
+  { row, pending, blobs }: ThreadRows,
   options: DatabaseOptions,
 ): ForeignSession {
   const checkpoint = decoded(row.type, row.checkpoint)
-  const values = isRecord(checkpoint) && isRecord(checkpoint.channel_values) ? checkpoint.channel_values : {}
+  const values = isRecord(checkpoint)
+    ? { ...fieldsOf(checkpoint.channel_values), ...blobValues(checkpoint, blobs) }
+    : {}
   const channels = Object.entries(values).filter(([name]) => !/^(__|branch:)/.test(name))
   const name = channels.find(([, value]) => areMessages(value))?.[0] ?? 'messages'
   const kept = recordsOf(values[name])
   const written = pending.flatMap(write => {
-    const value = write.channel === name ? decoded(write.type, write.value) : undefined
+    const value = write.channel === name ? decoded(write.type, write.value ?? write.blob) : undefined
     return (Array.isArray(value) ? value : [value]).filter(isLangChainMessage)
   })
   const messages = [...kept, ...written]
   const state = Object.fromEntries(channels.filter(([channel]) => channel !== name))
   const key = { appName: options.app, userId: 'user', sessionId }
   return { ...session(key, messages, readLangChain(messages), options), state }
+}
+
+function fieldsOf(value: unknown): Fields {
+  return isRecord(value) ? value : {}
+}
+
+/** The values that the checkpoint names by their versions. */
+function blobValues(checkpoint: Fields, blobs: readonly Fields[]): Fields {
+  const versions = fieldsOf(checkpoint.channel_versions)
+  const named = blobs.filter(
+    ({ channel, version, type }) => type !== 'empty' && text(versions[text(channel)]) === text(version),
+  )
+  return Object.fromEntries(named.map(({ channel, type, blob }) => [text(channel), decoded(type, blob)]))
 }
 
 function areMessages(value: unknown): boolean {

@@ -2,7 +2,7 @@
 import type { ProviderMessage } from '../../src/provider/provider.js'
 
 export const PICTURE = 'iVBORw0KGgo='
-const SIGNATURE = 'c2lnbmVk'
+export const SIGNATURE = 'c2lnbmVk'
 
 /** What every reader finds, apart from where thoughts come from. */
 export const CONVERSATION: readonly ProviderMessage[] = [

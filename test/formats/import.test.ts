@@ -15,6 +15,7 @@ import { captured } from '../cli/doctor-output.js'
 import { BRICKED, writeAdkDatabase } from '../cli/import-adk-database.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { CODEX_LINES, PI_LINES } from './foreign-conversations.js'
+import { AGENTS, CHECKPOINTS, database, ITEMS, pack, pydantic } from './python-databases.js'
 import { pickle } from './python-pickles.js'
 
 interface Outcome {
@@ -48,37 +49,6 @@ async function messagesIn(url: string, sessionId: string, userId = 'user'): Prom
   return messages
 }
 
-async function database(
-  tables: string,
-): Promise<{ file: string; opened: InstanceType<typeof DatabaseSync> }> {
-  const file = join(await temporaryFolder(), 'other.db')
-  const opened = new DatabaseSync(file)
-  opened.exec(tables)
-  return { file, opened }
-}
-
-const AGENTS = `
-  CREATE TABLE agent_sessions (session_id TEXT PRIMARY KEY, created_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP, updated_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP);
-  CREATE TABLE agent_messages (id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL, message_data TEXT NOT NULL, created_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP);
-`
-
-const ITEMS = [
-  { role: 'user', content: 'Weather in Rome?' },
-  {
-    type: 'function_call',
-    id: 'fc_1',
-    call_id: 'c1',
-    name: 'get_weather',
-    arguments: '{"city":"Rome"}',
-    status: 'completed',
-  },
-  { type: 'function_call_output', call_id: 'c1', output: 'rain' },
-  {
-    ...{ type: 'message', id: 'msg_1', role: 'assistant', status: 'completed' },
-    content: [{ type: 'output_text', text: 'It rains.', annotations: [] }],
-  },
-]
-
 test('sessions of the OpenAI Agents SDK for Python are imported, each under its id', async () => {
   const { file, opened } = await database(AGENTS)
   for (const id of ['one', 'two']) {
@@ -95,51 +65,6 @@ test('sessions of the OpenAI Agents SDK for Python are imported, each under its 
   expect(answer?.content).toBe('It rains.')
   await expect(imported(file, {}, store)).rejects.toMatchObject({ code: 'session-exists' })
 })
-
-/** What a test needs of MessagePack. An extension is `{ ext, of }`. */
-function pack(value: unknown): Buffer {
-  if (value === null) return Buffer.from([0xc0])
-  if (typeof value === 'boolean') return Buffer.from([value ? 0xc3 : 0xc2])
-  if (typeof value === 'bigint') {
-    const bytes = Buffer.alloc(9, 0xcf)
-    bytes.writeBigUInt64BE(value, 1)
-    return bytes
-  }
-  if (typeof value === 'number') {
-    if (Number.isInteger(value) && value >= 0 && value < 128) return Buffer.from([value])
-    const bytes = Buffer.alloc(9, 0xcb)
-    bytes.writeDoubleBE(value, 1)
-    return bytes
-  }
-  if (typeof value === 'string') {
-    const bytes = Buffer.from(value)
-    return Buffer.concat([sized(0xdb, bytes.length), bytes])
-  }
-  if (Array.isArray(value)) return Buffer.concat([sized(0xdd, value.length), ...value.map(pack)])
-  const fields = value as Record<string, unknown>
-  if (typeof fields.ext === 'number') {
-    const inside = pack(fields.of)
-    return Buffer.concat([sized(0xc9, inside.length), Buffer.from([fields.ext]), inside])
-  }
-  const entries = Object.entries(fields).flatMap(([key, item]) => [pack(key), pack(item)])
-  return Buffer.concat([sized(0xdf, entries.length / 2), ...entries])
-}
-
-function sized(code: number, length: number): Buffer {
-  const bytes = Buffer.alloc(5, code)
-  bytes.writeUInt32BE(length, 1)
-  return bytes
-}
-
-/** A message as Pydantic dumps it. */
-function pydantic(name: string, fields: object): object {
-  return { ext: 5, of: ['langchain_core.messages', name, fields, 'model_validate_json'] }
-}
-
-const CHECKPOINTS = `
-  CREATE TABLE checkpoints (thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL DEFAULT '', checkpoint_id TEXT NOT NULL, parent_checkpoint_id TEXT, type TEXT, checkpoint BLOB, metadata BLOB, PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id));
-  CREATE TABLE writes (thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL DEFAULT '', checkpoint_id TEXT NOT NULL, task_id TEXT NOT NULL, idx INTEGER NOT NULL, channel TEXT NOT NULL, type TEXT, value BLOB, PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id, task_id, idx));
-`
 
 test('checkpoints of LangGraph for Python: the last one, and what was written after it', async () => {
   const calls = [{ name: 'look', args: { big: 2n ** 60n }, id: 'c1', type: 'tool_call' }]

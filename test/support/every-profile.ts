@@ -1,8 +1,11 @@
 // All strict servers at once, and a runtime that can speak to each: can a session go on, whatever model is next?
 import { expect } from 'vitest'
 import type { ProviderOptions } from '../../src/provider/provider-settings.js'
+import { heal } from '../../src/runtime/heal/heal.js'
+import { lintMessages } from '../../src/runtime/lint.js'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
-import type { SessionKey } from '../../src/session/message.js'
+import type { Message, SessionKey } from '../../src/session/message.js'
+import { appendAll } from '../../src/session/session-pages.js'
 import type { SessionStore } from '../../src/session/session-store.js'
 import { startStrictProvider } from '../../src/testing/start-strict-provider.js'
 import { PROFILE_FACTS, STRICT_PROFILES, type StrictProfile } from '../../src/testing/strict/profile.js'
@@ -13,6 +16,11 @@ type Server = Awaited<ReturnType<typeof startStrictProvider>>
 export interface EveryProfile {
   /** Sends one more message on a copy of the session for every profile: none may be refused. */
   expectNextMessageWorks(store: SessionStore, key: SessionKey): Promise<void>
+  /**
+   * Heals a copy of the session, as `lango doctor --fix` does: lint finds nothing in it that a profile refuses, and one more
+   * message works on every profile. Returns what lint finds in the session as it is.
+   */
+  expectHealsAndGoesOn(store: SessionStore, key: SessionKey): Promise<string[]>
   close(): Promise<void>
 }
 
@@ -35,6 +43,12 @@ export function providerFor(profile: StrictProfile, baseUrl: string): ProviderOp
   }
 }
 
+/** The codes of what a profile refuses. */
+function breaksIn(messages: readonly Message[]): string[] {
+  const findings = lintMessages(messages, STRICT_PROFILES).flatMap(profile => profile.findings)
+  return [...new Set(findings.filter(({ severity }) => severity === 'breaks').map(({ code }) => code))]
+}
+
 export async function startEveryProfile(): Promise<EveryProfile> {
   const servers = new Map<StrictProfile, Server>()
   for (const profile of STRICT_PROFILES) {
@@ -55,17 +69,28 @@ export async function startEveryProfile(): Promise<EveryProfile> {
     runtimes.set(store, runtime)
     return runtime
   }
+  const expectNextMessageWorks = async (store: SessionStore, key: SessionKey) => {
+    const runtime = await runtimeOn(store)
+    const one = async (profile: StrictProfile, server: Server) => {
+      const sessionId = `${key.sessionId}-${profile}`
+      await store.forkSession(key, sessionId)
+      const model = `${profile}/${PROFILE_FACTS[profile].model}`
+      const result = await runtime.runAndCollect({ ...key, sessionId, text: 'And now?', model })
+      expect(server.violations, profile).toEqual([])
+      expect(result).toMatchObject({ text: `I am ${profile}.`, finishReason: 'stop' })
+    }
+    await Promise.all([...servers].map(([profile, server]) => one(profile, server)))
+  }
   return {
-    async expectNextMessageWorks(store, key) {
-      const runtime = await runtimeOn(store)
-      for (const [profile, server] of servers) {
-        const sessionId = `${key.sessionId}-${profile}`
-        await store.forkSession(key, sessionId)
-        const model = `${profile}/${PROFILE_FACTS[profile].model}`
-        const result = await runtime.runAndCollect({ ...key, sessionId, text: 'And now?', model })
-        expect(server.violations, profile).toEqual([])
-        expect(result).toMatchObject({ text: `I am ${profile}.`, finishReason: 'stop' })
-      }
+    expectNextMessageWorks,
+    async expectHealsAndGoesOn(store, key) {
+      const messages = await store.readMessages(key, { limit: 1000 })
+      const healed = { ...key, sessionId: `${key.sessionId}-healed` }
+      await store.createSession(healed)
+      await appendAll(store, healed, heal(messages).messages)
+      expect(breaksIn(await store.readMessages(healed, { limit: 1000 }))).toEqual([])
+      await expectNextMessageWorks(store, healed)
+      return breaksIn(messages)
     },
     async close() {
       await Promise.all([...runtimes.values()].map(async runtime => (await runtime).close()))
