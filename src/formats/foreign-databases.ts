@@ -242,7 +242,7 @@ function fieldsOf(value: unknown): Fields {
 function blobValues(checkpoint: Fields, blobs: readonly Fields[]): Fields {
   const versions = fieldsOf(checkpoint.channel_versions)
   const named = blobs.filter(
-    ({ channel, version, type }) => type !== 'empty' && text(versions[text(channel)]) === text(version),
+    ({ channel, version, type }) => type !== 'empty' && String(versions[text(channel)]) === String(version),
   )
   return Object.fromEntries(named.map(({ channel, type, blob }) => [text(channel), decoded(type, blob)]))
 }
@@ -253,9 +253,13 @@ function areMessages(value: unknown): boolean {
 
 /** LangGraph for JavaScript writes JSON, for Python MessagePack. */
 function decoded(type: unknown, value: unknown): unknown {
-  if (type === 'msgpack' && value instanceof Uint8Array) return readMessagePack(value)
-  const read = jsonOr(value)
-  if (typeof read !== 'string') return read
+  if (type === 'null') return null
+  if (!(value instanceof Uint8Array) && typeof value !== 'string') return value
+  if (type === 'msgpack' && typeof value !== 'string') return readMessagePack(value)
+  if (type === 'bytes') return Buffer.from(value).toString('base64')
+  const written = Buffer.from(value).toString('utf8')
+  const read = parseJson(written)
+  if (read !== written) return read
   throw new AgentError(
     'unsupported',
     `A checkpoint is stored as "${text(type)}", which cannot be read. Known are json and msgpack.`,

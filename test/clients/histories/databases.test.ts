@@ -15,7 +15,7 @@ import { createDatabase } from '../../support/postgres.js'
 import { makeFolder, removeFolder } from '../../support/temporary-folder.js'
 import { ADK_APP, openAdk, playAdk } from './support/adk.js'
 import { lintFile, lostValues, quietly } from './support/imported.js'
-import { openSaver, playLangChain } from './support/langchain.js'
+import { openPostgresSaver, openSaver, playLangChain } from './support/langchain.js'
 import { HANDOFF_SCENES, SCENES, type Scene } from './support/scenes.js'
 
 let folder = ''
@@ -80,7 +80,7 @@ describe.each(['sqlite', 'postgres'])('ADK on %s', kind => {
       expect(lostValues(renamed, { messages, leftOut: [] })).toEqual([])
       const session = await store.loadSession(key, { maxMessages: 1 })
       expect(session?.state).toMatchObject({ scene: scene.name, 'user:city': 'Rome', 'app:open': true })
-      if (goesOn(scene)) await every.expectNextMessageWorks(store, key)
+      if (goesOn(scene)) await expectGoesOn(store, key)
     }
     expect(ADK_APP).not.toBe('lango')
   })
@@ -126,29 +126,39 @@ test('threads of Mastra are imported whole, and go on', async () => {
       leftOut.filter(path => !metadata.test(path)),
       sessionId,
     ).toEqual([])
-    if (GO_ON.includes(sessionId)) await every.expectNextMessageWorks(store, key)
+    if (GO_ON.includes(sessionId)) await expectGoesOn(store, key)
   }
 })
 
-test('checkpoints of LangGraph: the messages of each thread are imported, and go on', async () => {
-  const place = join(folder, 'graph.db')
-  const { saver, close } = openSaver(place)
-  const written = new Map<string, unknown>()
-  for (const scene of SCENES) written.set(scene.name, (await playLangChain(scene, saver)).stored)
-  close()
-  expect(await lintFile(place, 'openai-chat')).toMatchObject({ format: 'langchain' })
-  const { store, report } = await importAll(place)
-  expect(report.map(({ sessionId }) => sessionId).sort()).toEqual(SCENES.map(({ name }) => name).sort())
-  for (const scene of SCENES.filter(({ abortAfter }) => abortAfter === undefined)) {
-    const key = { appName: 'lango', userId: 'user', sessionId: scene.name }
-    const messages = await messagesOf(store, key)
-    const { leftOut = [] } = report.find(({ sessionId }) => sessionId === scene.name) ?? {}
-    // Checkpoints hold the serialized form of the same messages.
-    const named = leftOut.map(path => path.replace(/^kwargs\b/, 'data'))
-    expect(lostValues(written.get(scene.name), { messages, leftOut: named })).toEqual([])
-    if (goesOn(scene)) await every.expectNextMessageWorks(store, key)
-  }
-})
+test.each(['sqlite', 'postgres'])(
+  'checkpoints of LangGraph on %s: the messages of each thread are imported, and go on',
+  async kind => {
+    const place = kind === 'sqlite' ? join(folder, 'graph.db') : await postgres()
+    const scenes = kind === 'sqlite' ? SCENES : SCENES.filter(goesOn)
+    const { saver, close } = kind === 'sqlite' ? openSaver(place) : await openPostgresSaver(place)
+    const written = new Map<string, unknown>()
+    for (const scene of scenes) written.set(scene.name, (await playLangChain(scene, saver)).stored)
+    await close()
+    if (kind === 'sqlite') expect(await lintFile(place, 'openai-chat')).toMatchObject({ format: 'langchain' })
+    const { store, report } = await importAll(place)
+    expect(report.map(({ sessionId }) => sessionId).sort()).toEqual(scenes.map(({ name }) => name).sort())
+    for (const scene of scenes.filter(({ abortAfter }) => abortAfter === undefined)) {
+      const key = { appName: 'lango', userId: 'user', sessionId: scene.name }
+      const messages = await messagesOf(store, key)
+      const { leftOut = [] } = report.find(({ sessionId }) => sessionId === scene.name) ?? {}
+      // Checkpoints hold the serialized form of the same messages.
+      const named = leftOut.map(path => path.replace(/^kwargs\b/, 'data'))
+      expect(lostValues(written.get(scene.name), { messages, leftOut: named })).toEqual([])
+      if (goesOn(scene)) await expectGoesOn(store, key)
+    }
+  },
+)
+
+/** As it was imported, and healed. */
+async function expectGoesOn(store: SessionStore, key: SessionKey): Promise<void> {
+  await every.expectNextMessageWorks(store, key)
+  await every.expectHealsAndGoesOn(store, key)
+}
 
 test('an ADK session under the name of another agent: its calls reach the model as calls only with --author', async () => {
   const place = join(folder, 'authors.db')

@@ -4,7 +4,11 @@ import { join } from 'node:path'
 import { type LogLevel, setLogLevel } from '@google/adk'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readHistoryFile } from '../../../src/formats/history-files.js'
+import type { StoredMessage } from '../../../src/session/message.js'
+import { appendAll } from '../../../src/session/session-pages.js'
+import { MemoryStore } from '../../../src/store/memory-store.js'
 import { PROFILE_FACTS, type StrictProfile } from '../../../src/testing/strict/profile.js'
+import { type EveryProfile, startEveryProfile } from '../../support/every-profile.js'
 import { makeFolder, removeFolder } from '../../support/temporary-folder.js'
 import { openAdk, playAdk } from './support/adk.js'
 import { playAgents } from './support/agents.js'
@@ -13,6 +17,7 @@ import { importFile, lintFile, lostValues, written } from './support/imported.js
 import { openSaver, playLangChain } from './support/langchain.js'
 import { APPROVAL_SCENES, HANDOFF_SCENES, SCENES, type Scene } from './support/scenes.js'
 
+let every: EveryProfile
 let folder = ''
 let store = ''
 /** How many files of each format were checked. */
@@ -21,10 +26,14 @@ const counts: Record<string, number> = {}
 beforeAll(async () => {
   // ADK has no level that says nothing.
   setLogLevel(99 as LogLevel)
+  every = await startEveryProfile()
   folder = await makeFolder()
   store = `sqlite:${join(folder, 'lango.db')}?sync=normal`
 })
-afterAll(() => removeFolder(folder))
+afterAll(async () => {
+  await every.close()
+  await removeFolder(folder)
+})
 
 interface ForeignFile {
   format: string
@@ -58,6 +67,18 @@ async function check(
   expect.soft(lostValues(rows, imported)).toEqual([])
   expect.soft(imported.leftOut.filter(path => !METADATA.test(path))).toEqual([])
   counts[format] = (counts[format] ?? 0) + 1
+  if (GO_ON.includes(scene.name)) await expectGoesOn(imported.messages)
+}
+
+/** One that is legal and one that broke. */
+const GO_ON = ['three calls at once', 'killed while a tool works']
+
+async function expectGoesOn(messages: readonly StoredMessage[]): Promise<void> {
+  const memory = new MemoryStore()
+  const key = { appName: 'lango', userId: 'user', sessionId: 'imported' }
+  await memory.createSession(key)
+  await appendAll(memory, key, messages)
+  await every.expectHealsAndGoesOn(memory, key)
 }
 
 function hasOnlyTexts(content: unknown): boolean {

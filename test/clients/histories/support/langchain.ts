@@ -10,6 +10,7 @@ import {
 import { tool } from '@langchain/core/tools'
 import { MessagesAnnotation, StateGraph } from '@langchain/langgraph'
 import { ToolNode, toolsCondition } from '@langchain/langgraph/prebuilt'
+import { PostgresSaver } from '@langchain/langgraph-checkpoint-postgres'
 import { SqliteSaver } from '@langchain/langgraph-checkpoint-sqlite'
 import { ChatOpenAI } from '@langchain/openai'
 import Database from 'libsql'
@@ -25,6 +26,17 @@ export function openSaver(file: string): { saver: SqliteSaver; close(): void } {
   return { saver: new SqliteSaver(database as never), close: () => database.close() }
 }
 
+/** The same on PostgreSQL. */
+export async function openPostgresSaver(
+  url: string,
+): Promise<{ saver: PostgresSaver; close(): Promise<void> }> {
+  const saver = PostgresSaver.fromConnString(url)
+  await saver.setup()
+  return { saver, close: () => saver.end() }
+}
+
+type Saver = SqliteSaver | PostgresSaver
+
 export interface LangChainFiles {
   /** `JSON.stringify(messages)`. */
   serialized: unknown
@@ -34,7 +46,7 @@ export interface LangChainFiles {
   bodies: unknown[]
 }
 
-export async function playLangChain(scene: Scene, saver: SqliteSaver): Promise<LangChainFiles> {
+export async function playLangChain(scene: Scene, saver: Saver): Promise<LangChainFiles> {
   const steps = scene.turns.flatMap(turn => turn.steps)
   const server = await startStrictProvider({ profile: scene.profile, script: steps })
   try {
@@ -92,7 +104,7 @@ async function abortedAnswer(
   return partial
 }
 
-function graphOf(scene: Scene, server: StrictProvider, saver: SqliteSaver, stop: AbortController) {
+function graphOf(scene: Scene, server: StrictProvider, saver: Saver, stop: AbortController) {
   const tools = toolsOf(scene, stop)
   const model = modelOf(scene, server)
   const search = scene.searches ? [{ type: 'web_search' }] : []
