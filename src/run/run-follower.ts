@@ -1,12 +1,8 @@
 /** Following runs: those of this process by their feeds, those of other processes as the store shows them. */
-import { setTimeout as sleep } from 'node:timers/promises'
-import { AgentError, messageOf } from '../errors.js'
-import type { Logger } from '../logger.js'
+import { AgentError } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
-import type { RunSummary } from '../session/run-store.js'
-import type { SessionStore } from '../session/session-store.js'
-import type { RunEvent } from './run-event.js'
 import { type EventList, followRun, RunFeed } from './run-feed.js'
+import { WatchedRuns, type WatcherParts } from './watched-runs.js'
 
 export interface FollowOptions {
   /** Only events after this number. Default 0: all. */
@@ -17,31 +13,22 @@ export interface FollowOptions {
   signal?: AbortSignal | undefined
 }
 
-export interface FollowerParts {
-  store: SessionStore
-  logger: Logger
-  /** Called now and then for a run without new events whose process may be gone. */
-  checkLife(run: RunSummary): Promise<void>
-}
-
 /** The followers of runs in this process. Every event that they get is in the store. */
 export class RunFollower {
-  readonly #parts: FollowerParts
+  readonly #parts: WatcherParts
   readonly #local = new Map<string, RunFeed>()
-  readonly #watched = new Map<string, { run: WatchedRun; stop: AbortController }>()
+  readonly #watched: WatchedRuns
   readonly #followers = new Set<AbortController>()
   #isClosing = false
 
-  constructor(parts: FollowerParts) {
+  constructor(parts: WatcherParts) {
     this.#parts = parts
+    this.#watched = new WatchedRuns(parts)
   }
 
   /** The feed of a run that this process executes. Followers that watched the store get its events from now on. */
   open(runId: string, key: SessionKey, lastSeq: number): RunFeed {
-    const watched = this.#watched.get(runId)
-    watched?.stop.abort()
-    this.#watched.delete(runId)
-    const feed = watched?.run.feed ?? new RunFeed(runId, key, lastSeq)
+    const feed = this.#watched.leave(runId) ?? new RunFeed(runId, key, lastSeq)
     this.#local.set(runId, feed)
     return feed
   }
@@ -86,16 +73,13 @@ export class RunFollower {
 
   /** The sessions whose runs are followed here and executed elsewhere. */
   watchedKeys(): SessionKey[] {
-    return [...this.#watched.values()].filter(({ run }) => !run.feed.ended).map(({ run }) => run.feed.key)
+    return this.#watched.feeds().flatMap(({ ended, key }) => (ended ? [] : [key]))
   }
 
   /** Stops reading the runs of other processes; followers get what was read. */
   stopWatching(): void {
     this.#isClosing = true
-    for (const { run, stop } of this.#watched.values()) {
-      stop.abort()
-      run.feed.end()
-    }
+    this.#watched.leaveAll()
   }
 
   /** Ends all followers. */
@@ -114,22 +98,13 @@ export class RunFollower {
     const run = await this.#parts.store.runs.findRun(runId)
     if (!run) throw unknownRun(runId)
     // Checked again: another follower may have created the feed during the await.
-    const feed = this.#knownFeed(runId) ?? (run.finished || this.#isClosing ? undefined : this.#watch(run))
+    const feed =
+      this.#knownFeed(runId) ?? (run.finished || this.#isClosing ? undefined : this.#watched.add(run))
     return feed && entered(feed)
   }
 
   #knownFeed(runId: string): RunFeed | undefined {
-    return this.#local.get(runId) ?? this.#watched.get(runId)?.run.feed
-  }
-
-  #watch(run: RunSummary): RunFeed {
-    const watched = new WatchedRun(this.#parts, run)
-    const stop = new AbortController()
-    this.#watched.set(run.runId, { run: watched, stop })
-    void watched.watch(stop.signal).finally(() => {
-      if (this.#watched.get(run.runId)?.run === watched) this.#watched.delete(run.runId)
-    })
-    return watched.feed
+    return this.#local.get(runId) ?? this.#watched.feedOf(runId)
   }
 
   /** A signal for each follower: listeners on a shared one that outlives them would leak. */
@@ -148,10 +123,7 @@ export class RunFollower {
 
   #leave(feed: RunFeed): void {
     feed.followers -= 1
-    const watched = this.#watched.get(feed.runId)
-    if (feed.followers > 0 || watched?.run.feed !== feed) return
-    watched.stop.abort()
-    this.#watched.delete(feed.runId)
+    if (feed.followers === 0 && this.#watched.feedOf(feed.runId) === feed) this.#watched.leave(feed.runId)
   }
 }
 
@@ -163,71 +135,4 @@ function entered(feed: RunFeed): RunFeed {
 /** No run has this id. */
 export function unknownRun(runId: string): AgentError {
   return new AgentError('run-not-found', `There is no run "${runId}", or its records were pruned.`)
-}
-
-const SHORTEST_PAUSE_MS = 50
-const LONGEST_PAUSE_MS = 500
-/** How often it is checked that the process of a run without new events still runs. */
-const LIFE_CHECK_MS = 2000
-const PAGE = 500
-
-/**
- * A run of another process, read from the store. All followers in this process share one reader; it polls less
- * often while there are no new events, and stops when the last follower leaves. Its timer keeps the process alive:
- * with SQLite nothing else may, and a caller that awaits the run would never get its end.
- */
-class WatchedRun {
-  readonly feed: RunFeed
-  readonly #parts: FollowerParts
-  readonly #runId: string
-  #lifeCheckedAt = 0
-
-  constructor(parts: FollowerParts, run: RunSummary) {
-    this.#parts = parts
-    this.#runId = run.runId
-    this.feed = new RunFeed(run.runId, run.key, run.lastSeq)
-  }
-
-  /** Reads until the run ends or the signal fires. */
-  async watch(signal: AbortSignal): Promise<void> {
-    let pauseMs = SHORTEST_PAUSE_MS
-    while (!signal.aborted && !this.feed.ended) {
-      const found = await this.#read(signal)
-      pauseMs = found ? SHORTEST_PAUSE_MS : Math.min(pauseMs * 1.5, LONGEST_PAUSE_MS)
-      if (!found && !signal.aborted) await this.#checkLife()
-      if (!this.feed.ended) await sleep(pauseMs, undefined, { signal }).catch(() => {})
-    }
-  }
-
-  async #read(signal: AbortSignal): Promise<boolean> {
-    try {
-      const { runs } = this.#parts.store
-      const events = await runs.readEvents(this.#runId, { afterSeq: this.feed.lastSeq, limit: PAGE })
-      if (signal.aborted) return false
-      // The recorder of runs wrote them; a store returns what it was given.
-      this.feed.add(events as unknown as RunEvent[])
-      return events.length > 0
-    } catch (error) {
-      // Retried: to followers a store that is unavailable for a while is a pause.
-      this.#warn('The events of a run could not be read', error)
-      return false
-    }
-  }
-
-  async #checkLife(): Promise<void> {
-    if (Date.now() - this.#lifeCheckedAt < LIFE_CHECK_MS) return
-    this.#lifeCheckedAt = Date.now()
-    try {
-      const run = await this.#parts.store.runs.findRun(this.#runId)
-      // Deleted with its session, or pruned: no more events follow.
-      if (!run || run.lastSeq === 0) this.feed.end()
-      else if (!run.finished) await this.#parts.checkLife(run)
-    } catch (error) {
-      this.#warn('The state of a run could not be checked', error)
-    }
-  }
-
-  #warn(message: string, error: unknown): void {
-    this.#parts.logger.warn(message, { runId: this.#runId, error: messageOf(error) })
-  }
 }

@@ -100,10 +100,23 @@ export class RunResumer {
   }
 
   /**
+   * Looks for a run of the session that has begun and not ended, before a queued one begins. `'clear'` when there is none
+   * any more; `'later'` when it has to end first; otherwise it was executed here.
+   */
+  async clearWay({ appName, userId, sessionId }: SessionKey, held: Held): Promise<Continued | 'clear'> {
+    const key = { appName, userId, sessionId }
+    const { store } = this.#parts.host
+    const earlier = (await store.runs.listUnfinished?.({ appName, key, limit: CHECKED_RUNS })) ?? []
+    const unfinished = earlier.find(({ state }) => state === 'running' || state === 'waiting')
+    if (unfinished?.state === 'running') return this.takeOver(unfinished, held, true)
+    return !unfinished || (await this.#endAsked(unfinished, held.lease)) ? 'clear' : 'later'
+  }
+
+  /**
    * Ends a run that waits for answers between two rounds, because the next message of its session has come: it may be the
    * answer. `false` when the run waits inside a round, or is answered already.
    */
-  async endAsked(run: RunSummary, lease: Lease): Promise<boolean> {
+  async #endAsked(run: RunSummary, lease: Lease): Promise<boolean> {
     const { store, tools, logger } = this.#parts.host
     const resumable = await store.runs.readResumable?.(run.runId)
     const signalled = (await store.runs.signalled?.([run.runId])) ?? []
@@ -119,7 +132,7 @@ export class RunResumer {
     if (run?.state !== 'waiting' || other) return false
     const lease = await freeLease(store, run)
     try {
-      return lease !== undefined && (await this.endAsked(run, lease))
+      return lease !== undefined && (await this.#endAsked(run, lease))
     } finally {
       await lease?.release().catch(() => {})
     }
@@ -136,6 +149,9 @@ export class RunResumer {
     return true
   }
 }
+
+/** The oldest unfinished runs of a session that are checked before a queued one begins. */
+const CHECKED_RUNS = 20
 
 /** Why a run is ended instead of continued, as far as it is not its process alone. */
 interface NotResumed {

@@ -235,6 +235,8 @@ export class Runs {
       this.#due.expect(run.dueAt ?? 0)
       return false
     }
+    // Its turn is waited for here.
+    if (run.state === 'queued' && !this.#engine && this.#waiting.get(run.runId)) return false
     if (run.state === 'waiting' && !(await isSignalled(this.#host.store, run.runId))) return false
     if (run.state === 'queued' || this.#engine) {
       this.#workers?.work(run.key)
@@ -369,38 +371,35 @@ export class Runs {
 
   /** `false` when the run has to wait for an earlier one. */
   async #executeNext(store: DurableStore, next: QueuedRun, held: Held): Promise<boolean> {
-    const { key, runId } = next
-    const earlier = await store.runs.listUnfinished({ appName: key.appName, key, limit: CHECKED_RUNS })
-    const unfinished = earlier.find(({ state }) => state === 'running' || state === 'waiting')
-    const isWaiting = unfinished?.state === 'waiting'
-    if (isWaiting && !(await this.#resumer.endAsked(unfinished, held.lease))) return false
-    if (unfinished && !isWaiting) return (await this.#resumer.takeOver(unfinished, held, true)) !== 'later'
+    const { key, runId, message } = next
     const waiting = this.#waiting.get(runId)
-    const run = waiting?.run ?? preparedFrom(this.#host, next, this.#firsts.isOverdue(next))
-    const { message } = next
-    const begin = () =>
-      store.beginRun({
-        key,
-        runId,
-        fence: held.lease.fence,
-        message,
-        events: [{ ...startEvent(this.#host, run, QUEUED_EVENTS + 1) }],
-      })
-    const begun = await this.#workers?.begin(begin)
-    if (!begun) return false
+    // Mostly no other run of the session has begun, and beginning this one is the way to find out.
+    let run = waiting?.run
+    let begun = run && (await this.#begin(store, next, { run, held, alone: true }))
+    if (!begun) {
+      const earlier = await this.#resumer.clearWay(key, held)
+      if (earlier !== 'clear') return earlier !== 'later'
+      run ??= preparedFrom(this.#host, next, this.#firsts.isOverdue(next))
+      begun = await this.#begin(store, next, { run, held })
+    }
+    if (!begun || !run) return false
     this.#waiting.take(runId)
     this.#firsts.forget(key)
     const opening = { message, invocationId: run.invocationId, seq: begun.seq }
-    await this.#drive(
-      run,
-      { ...held, opening },
-      {
-        first: [startEvent(this.#host, run, QUEUED_EVENTS + 1)],
-        onEnd: waiting?.onEnd ?? (() => {}),
-        isForeign: waiting === undefined,
-      },
-    )
+    const { onEnd = () => {} } = waiting ?? {}
+    const first = [startEvent(this.#host, run, FIRST_SEQ)]
+    await this.#drive(run, { ...held, opening }, { first, onEnd, isForeign: !waiting })
     return true
+  }
+
+  async #begin(
+    store: DurableStore,
+    { key, runId, message, input }: QueuedRun,
+    { run, held, alone = false }: { run: PreparedRun; held: Held; alone?: boolean },
+  ): Promise<{ seq: number } | undefined> {
+    const events = [{ ...startEvent(this.#host, run, FIRST_SEQ) }]
+    const begin = { key, runId, fence: held.lease.fence, message, events, input, alone }
+    return this.#workers?.begin(() => store.beginRun(begin))
   }
 
   #stopQuietly(runId: string): void {
@@ -410,7 +409,5 @@ export class Runs {
   }
 }
 
-/** The oldest unfinished runs of a session that are checked before a queued one begins. */
-const CHECKED_RUNS = 20
 /** A queued run has one event when it begins. */
-const QUEUED_EVENTS = 1
+const FIRST_SEQ = 2

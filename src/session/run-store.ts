@@ -71,6 +71,10 @@ export interface RunBegin {
   fence: number
   message: Message
   events: readonly RunEventRecord[]
+  /** As `listQueued` returned it: with it, a store need not read it again. */
+  input?: RunInputRecord
+  /** Only if no other run of the session has begun and not ended. */
+  alone?: boolean
 }
 
 /** The continuation of a run that was begun. */
@@ -358,6 +362,8 @@ export interface RunStore {
   readEvents(runId: string, options?: { afterSeq?: number; limit?: number }): Promise<RunEventRecord[]>
   /** The session of a run and its progress; `undefined` when the run is unknown. */
   findRun(runId: string): Promise<RunSummary | undefined>
+  /** As `findRun` for many runs, in any order, without those that are unknown. Without it, each run is looked for by itself. */
+  findRuns?(runIds: readonly string[]): Promise<RunSummary[]>
   /** The runs of a session without those that are not due yet, newest first. Default limit 50. */
   listRuns(key: SessionKey, options?: { limit?: number }): Promise<RunSummary[]>
   /** Keeps the request that was sent in one model step; saving a step again replaces it. */

@@ -37,6 +37,10 @@ export function checkKey(key: SessionKey): void {
   checkName('key.sessionId', key.sessionId)
 }
 
+export function checkNames(field: string, names: readonly unknown[]): void {
+  for (const name of names) checkName(field, name)
+}
+
 /** A name in a key: text that any database can hold and index. */
 export function checkName(field: string, name: unknown): asserts name is string {
   if (typeof name !== 'string' || name === '') throw invalid(field, 'must be a non-empty string', name)

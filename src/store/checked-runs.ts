@@ -26,6 +26,7 @@ import {
   checkLimit,
   checkMessage,
   checkName,
+  checkNames,
   checkObservation,
   checkProgress,
   checkRecord,
@@ -151,6 +152,13 @@ export class CheckedRuns implements RunStore {
     )
   }
 
+  findRuns(runIds: readonly string[]): Promise<RunSummary[]> {
+    return checked(
+      () => checkNames('runIds', runIds),
+      () => this.#runs.findRuns(runIds),
+    )
+  }
+
   listRuns(key: SessionKey, options: { limit?: number } = {}): Promise<RunSummary[]> {
     const check = () => {
       checkKey(key)
@@ -183,10 +191,10 @@ export class CheckedRuns implements RunStore {
   }
 
   signalled(runIds: readonly string[]): Promise<string[]> {
-    const check = () => {
-      for (const runId of runIds) checkName('runIds', runId)
-    }
-    return checked(check, () => this.#runs.signalled(runIds))
+    return checked(
+      () => checkNames('runIds', runIds),
+      () => this.#runs.signalled(runIds),
+    )
   }
 
   readSignals(runId: string): Promise<PendingSignal[]> {

@@ -1,5 +1,6 @@
-/** Runs in memory that were accepted for later, and the order in which unfinished runs are listed. */
-import type { DueQuery, ReleasedRuns, UnfinishedQuery } from '../session/run-store.js'
+/** Runs in memory that were accepted for later, and the order in which runs are listed. */
+import type { DueQuery, ReleasedRuns, RunSummary, UnfinishedQuery } from '../session/run-store.js'
+import type { UserKey } from '../session/session-store.js'
 import type { MemoryRun } from './memory-sessions.js'
 import { keyText } from './memory-tickets.js'
 
@@ -60,4 +61,14 @@ function byTime([, one]: Entry, [, other]: Entry): number {
 /** When a run that is not due yet is; 0 for others. */
 function laterMs(run: MemoryRun): number {
   return isLater(run) ? (run.dueAt ?? 0) : 0
+}
+
+export function newestFirst(runs: readonly RunSummary[]): RunSummary[] {
+  return runs.toReversed().sort((one, other) => other.startedAt - one.startedAt)
+}
+
+/** Whether it is a run of a session, or of any session of a user. */
+export function isOf({ key }: MemoryRun, owner: UserKey & { sessionId?: string }): boolean {
+  const isOurs = key?.appName === owner.appName && key.userId === owner.userId
+  return isOurs && key.sessionId === (owner.sessionId ?? key.sessionId)
 }

@@ -22,7 +22,7 @@ import { storableJson } from './check-input.js'
 import type { OpeningAttempt } from './hold-lease.js'
 import type { JournalRow } from './journal.js'
 import { forgetResults, settled } from './memory-calls.js'
-import { dueRuns, isLater, toEnd, unfinishedRuns } from './memory-due.js'
+import { dueRuns, isLater, isOf, newestFirst, toEnd, unfinishedRuns } from './memory-due.js'
 import {
   clone,
   countGone,
@@ -94,9 +94,11 @@ export class MemoryRuns implements RunStore {
     return place
   }
 
-  /** Whether the run is queued in that session, and no earlier run waits for a person. */
-  mayBegin(key: SessionKey, runId: string): boolean {
+  /** Whether the run is queued in that session, and no earlier run waits for a person, or is unfinished. */
+  mayBegin({ key, runId, alone }: RunBegin): boolean {
     const run = this.#runs.get(runId)
+    if (alone && this.unfinishedOf(key).some(other => isBegun(other) || other.state === 'waiting'))
+      return false
     return run?.owner === keyText(key) && run.state === 'queued' && !this.#isHeldUp(run)
   }
 
@@ -299,19 +301,19 @@ export class MemoryRuns implements RunStore {
   }
 
   async findRun(runId: string): Promise<RunSummary | undefined> {
+    return (await this.findRuns([runId]))[0]
+  }
+
+  async findRuns(runIds: readonly string[]): Promise<RunSummary[]> {
     this.#host.assertOpen()
-    const run = this.#runs.get(runId)
-    return run && this.#summarize(runId, run)
+    return runIds.flatMap(runId => this.#summarize(runId, this.#runs.get(runId)) ?? [])
   }
 
   async listRuns(key: SessionKey, options: { limit?: number } = {}): Promise<RunSummary[]> {
     this.#host.assertOpen()
-    return [...this.#runs]
-      .filter(([, run]) => run.owner === keyText(key) && !isLater(run))
-      .flatMap(([runId, run]) => this.#summarize(runId, run) ?? [])
-      .reverse()
-      .sort((one, other) => other.startedAt - one.startedAt)
-      .slice(0, options.limit ?? 50)
+    const own = [...this.#runs].filter(([, run]) => run.owner === keyText(key) && !isLater(run))
+    const summaries = own.flatMap(([runId, run]) => this.#summarize(runId, run) ?? [])
+    return newestFirst(summaries).slice(0, options.limit ?? 50)
   }
 
   async saveRequest(runId: string, step: number, record: Record<string, unknown>): Promise<void> {
@@ -364,14 +366,12 @@ export class MemoryRuns implements RunStore {
   }
 
   /** Deletes everything about the runs of one session, or of all sessions of a user. */
-  deleteRunsOf({ appName, userId, sessionId }: UserKey & { sessionId?: string }): Partial<EraseCounts> {
+  deleteRunsOf(owner: UserKey & { sessionId?: string }): Partial<EraseCounts> {
     const now = Date.now()
     const gone = { runs: 0, events: 0, requests: 0, signals: 0, journal: 0 }
     for (const [runId, deletedAt] of this.#deleted) if (deletedAt < now - DAY_MS) this.#deleted.delete(runId)
     for (const [runId, run] of this.#runs) {
-      const { key } = run
-      const isOurs = key?.appName === appName && key.userId === userId
-      if (!isOurs || key.sessionId !== (sessionId ?? key.sessionId)) continue
+      if (!isOf(run, owner)) continue
       countGone(gone, run)
       this.#runs.delete(runId)
       this.#forgetUnfinished(runId, run)
@@ -385,9 +385,9 @@ export class MemoryRuns implements RunStore {
     return newestOf(this.#runs.values(), moment)
   }
 
-  #summarize(runId: string, run: MemoryRun): RunSummary | undefined {
-    const { key, state } = run
-    if (key === undefined || state === undefined) return undefined
+  #summarize(runId: string, run: MemoryRun | undefined): RunSummary | undefined {
+    const { key, state } = run ?? {}
+    if (!run || key === undefined || state === undefined) return undefined
     const queue = state === 'queued' ? this.unfinishedOf(key).filter(other => other.state === state) : []
     return runSummary(runId, run, key, queue.findIndex(other => other.runId === runId) + 1)
   }

@@ -266,9 +266,9 @@ export class MemoryStore implements SessionStore {
 
   async beginRun(begin: RunBegin): Promise<{ seq: number } | undefined> {
     this.#assertOpen()
-    const { key, runId, message, fence } = begin
+    const { key, message, fence } = begin
     this.#writable(key, fence)
-    if (!this.runs.mayBegin(key, runId)) return undefined
+    if (!this.runs.mayBegin(begin)) return undefined
     this.runs.begin({ ...begin, message: clone(message) })
     return this.#ask(begin, fence)
   }

@@ -19,8 +19,10 @@ import { type MessageRow, messageToRow } from './rows.js'
 import type { AppendSql } from './sql-append.js'
 import {
   type Dialect,
+  namesOf,
   numberIn,
   type Row,
+  SESSION_KEY,
   type SqlValue,
   type Statement,
   sql,
@@ -71,10 +73,12 @@ export class OpeningTasks {
   /** Opens the run of a ticket that was just taken, or says why not. */
   *open(ticket: number): Task<OpeningAttempt> {
     const { key, orQueue } = this.#opening
-    const others = yield* this.#unfinished()
+    let others = yield* this.#unfinished()
     if (others.isKnown) return yield* this.#refused(ticket, { answer: { known: true } })
     // The ticket of a late holder is deleted only when another run is granted the lease.
     const isFree = others.isEmpty || (yield* this.#parts.isFree(key, ticket))
+    // A run that was still running may have ended before its ticket was looked for.
+    if (isFree && others.running.length > 0) others = yield* this.#unfinished()
     const held = yield* this.#heldBack(ticket, others, isFree)
     if (held !== undefined) return held
     if (isFree && (yield* this.#parts.isFirst(key, ticket))) return yield* this.#fill(ticket)
@@ -210,13 +214,13 @@ interface Unfinished {
 /** Begins a queued run under a lease. Locks in the order of the steps: ticket, run, session. */
 export function* beginTask(
   { dialect, append }: QueueParts,
-  { key, runId, fence, message, events }: RunBegin,
+  { key, runId, fence, message, events, alone }: RunBegin,
 ): Task<number | undefined> {
   const names = namesOf(key)
   yield* checkTicketTask(dialect, key, fence)
   const [run] = yield sql(
     `SELECT r.input FROM lango_runs r WHERE r.run_id = ? AND r.app_name = ? AND r.user_id = ? AND r.session_id = ?
-      AND r.state = 'queued' AND ${NOT_HELD_UP}${dialect.forUpdate}`,
+      AND r.state = 'queued' AND ${alone ? ALONE : NOT_HELD_UP}${dialect.forUpdate}`,
     runId,
     ...names,
   )
@@ -333,18 +337,16 @@ export const QUEUE_PLACE = `CASE WHEN r.state = 'queued' THEN (
   ) END`
 
 /** A run waits for its turn while an earlier run of its session waits for a person, unless that one waits between rounds. */
-const NOT_HELD_UP = `NOT EXISTS (SELECT 1 FROM lango_runs w WHERE w.app_name = r.app_name AND w.user_id = r.user_id
+export const NOT_HELD_UP = `NOT EXISTS (SELECT 1 FROM lango_runs w WHERE w.app_name = r.app_name AND w.user_id = r.user_id
   AND w.session_id = r.session_id AND w.state <> 'finished' AND w.state = 'waiting'
   AND COALESCE(w.place, 0) < COALESCE(r.place, 0)
   AND NOT EXISTS (SELECT 1 FROM lango_run_journal j WHERE j.run_id = w.run_id AND j.entry_key LIKE 'wait:%'))`
 
+/** No other run of the session of a queued run `r` has begun and not ended. */
+export const ALONE = `NOT EXISTS (SELECT 1 FROM lango_runs w WHERE w.app_name = r.app_name AND w.user_id = r.user_id
+  AND w.session_id = r.session_id AND w.state <> 'finished' AND w.state IN ('running', 'waiting', 'handover'))`
+
 const SIGNALLED = 'EXISTS (SELECT 1 FROM lango_run_signals s WHERE s.run_id = r.run_id)'
-
-function namesOf({ appName, userId, sessionId }: SessionKey): [string, string, string] {
-  return [appName, userId, sessionId]
-}
-
-const SESSION_KEY = 'app_name = ? AND user_id = ? AND session_id = ?'
 
 /** The run itself if it is known, then the others, running ones first: a queue may be long, and only whether there is one matters. */
 const UNFINISHED = `SELECT run_id, state, 1 AS known FROM lango_runs WHERE run_id = ?
@@ -353,5 +355,6 @@ const UNFINISHED = `SELECT run_id, state, 1 AS known FROM lango_runs WHERE run_i
     ORDER BY CASE state WHEN 'queued' THEN 2 WHEN 'waiting' THEN 1 ELSE 0 END, place LIMIT 100
   ) AS others`
 
-const QUEUE_LENGTH = `SELECT count(*) AS length FROM lango_runs
+/** How many runs of a session are queued. */
+export const QUEUE_LENGTH = `SELECT count(*) AS length FROM lango_runs
   WHERE ${SESSION_KEY} AND state <> 'finished' AND state = 'queued'`

@@ -25,6 +25,7 @@ import { numberIn, type SqlDatabase, type Task, textIn } from './sql-database.js
 import { type EventRow, eventRows } from './sql-event-rows.js'
 import { checkTicketTask, progressStatement, resumeTask, storeJournalTask } from './sql-journal.js'
 import { beginTask, dueStatement, OpeningTasks, type QueueParts, releaseTask } from './sql-queue.js'
+import { beginStatement, queueStatement } from './sql-queue-statements.js'
 import { isLongRequest, KnownParts, partsOfRequest, saveRequestTask, splitAgainst } from './sql-requests.js'
 import { observationStatement } from './sql-runs.js'
 import { fitsStatement, openStatement, type StepRows, stepStatement } from './sql-step-statements.js'
@@ -66,12 +67,27 @@ export class RunWriter {
 
   async queue(opening: RunOpening): Promise<AcceptedRun> {
     const tasks = new OpeningTasks(this.#parts, opening)
-    return this.#database.write(() => tasks.queueOnly())
+    const inSteps = () => tasks.queueOnly()
+    if (!this.#isRemote) return this.#database.write(inSteps)
+    return this.#orElse(() => queueInOneTrip(this.#parts, opening), inSteps)
   }
 
   async begin(begin: RunBegin): Promise<{ seq: number } | undefined> {
-    const seq = await this.#database.write(() => beginTask(this.#parts, begin))
+    const seq =
+      (await this.#beginInOneTrip(begin)) ?? (await this.#database.write(() => beginTask(this.#parts, begin)))
     return seq === undefined ? undefined : { seq }
+  }
+
+  /** `undefined` leaves the rest (a replaced message, the reason of a refusal) to the transaction. */
+  async #beginInOneTrip(begin: RunBegin): Promise<number | undefined> {
+    if (!this.#isRemote || begin.input === undefined) return undefined
+    try {
+      const [row] = await this.#database.run(beginStatement(this.#parts.dialect, begin))
+      return row === undefined ? undefined : numberIn(row, 'seq')
+    } catch (error) {
+      if (this.#database.isDuplicate(error)) return undefined
+      throw error
+    }
   }
 
   /** One write for each run: its ticket gives it its place in the queue. */
@@ -222,6 +238,14 @@ function* openInOneTrip(
   const [opened] = yield openStatement(parts.dialect, opening, ticket, tasks)
   if (opened?.seq !== null) return { ticket, seq: numberIn(opened, 'seq') }
   return yield* tasks.open(ticket)
+}
+
+/** Takes a ticket for the place of a run, and stores it in its queue or for later. */
+function* queueInOneTrip({ dialect, takeTicket }: StepParts, opening: RunOpening): Task<AcceptedRun> {
+  const ticket = yield* takeTicket(opening.key, 1)
+  const [accepted] = yield queueStatement(dialect, opening, ticket)
+  if (numberIn(accepted, 'stored') === 0) return { known: true }
+  return opening.dueAt === undefined ? { queued: numberIn(accepted, 'queued') } : { dueAt: opening.dueAt }
 }
 
 /** In a fixed order: two transactions that change the same rows would otherwise wait for each other. */

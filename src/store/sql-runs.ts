@@ -86,6 +86,17 @@ export class SqlRuns implements RunStore {
     return row && rowToSummary(row)
   }
 
+  async findRuns(runIds: readonly string[]): Promise<RunSummary[]> {
+    const { eachValue } = this.#database.dialect
+    const rows = await this.#database.run(
+      sql(
+        `${SUMMARY} WHERE r.run_id IN (SELECT value FROM ${eachValue}) AND r.deleted_at IS NULL`,
+        JSON.stringify(runIds),
+      ),
+    )
+    return rows.map(rowToSummary)
+  }
+
   async listRuns(key: SessionKey, options: { limit?: number } = {}): Promise<RunSummary[]> {
     const names = [key.appName, key.userId, key.sessionId]
     const rows = await this.#database.run(listRunsStatement(names, options.limit ?? 50))

@@ -55,7 +55,7 @@ export interface StepRows {
 }
 
 /** `WITH` queries and their parameters, in order. */
-class Query {
+export class Query {
   readonly #texts: string[] = []
   readonly #parameters: SqlValue[] = []
 
@@ -268,11 +268,11 @@ function addWritten(
 const NO_MESSAGE = { row: undefined, changes: [] }
 
 /** Everything else is stored once for the row of this query. */
-function addSession(
+export function addSession(
   query: Query,
   dialect: Dialect,
   { name, key }: { name: string; key: SessionKey },
-  { row, changes, calls }: StepRows,
+  { row, changes, calls }: Pick<StepRows, 'row' | 'changes' | 'calls'>,
   conditions: readonly string[],
 ): void {
   const added = addsCalls(calls) ? calls.length : 0
@@ -300,7 +300,7 @@ function addSession(
 const UNCHANGED_LEDGER =
   'call_count = (SELECT call_count FROM lango_sessions WHERE app_name = ? AND user_id = ? AND session_id = ?)'
 
-function addMessage(query: Query, row: MessageRow, written = 'session'): void {
+export function addMessage(query: Query, row: MessageRow, written = 'session'): void {
   query.with(
     'message AS',
     `INSERT INTO lango_messages (session_pk, seq, ${MESSAGE_COLUMNS.join(', ')})
@@ -309,7 +309,7 @@ function addMessage(query: Query, row: MessageRow, written = 'session'): void {
   )
 }
 
-function addEvents(query: Query, dialect: Dialect, runId: string, events: readonly EventRow[]): void {
+export function addEvents(query: Query, dialect: Dialect, runId: string, events: readonly EventRow[]): void {
   const { now } = dialect
   for (const { seq, usage } of events) {
     const used = usage && usageOfRun(dialect, runId, seq, usage, 'session CROSS JOIN ')
@@ -423,6 +423,6 @@ function addState(query: Query, key: SessionKey, changes: readonly StateChange[]
 }
 
 /** The elements of a JSON array, given as the parameter. */
-function eachOf(name: string): string {
+export function eachOf(name: string): string {
   return `json_array_elements(CAST(? AS json)) AS ${name}`
 }

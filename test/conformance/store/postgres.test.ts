@@ -147,6 +147,28 @@ const QUESTION = { role: 'user', content: 'Why?', timestamp: 1, id: 'question' }
 const START = { seq: 1, type: 'run-start' }
 const CALL: ToolCallFacts = { callId: 'c', tool: 't', effect: 'once', digest: 'd', args: {} }
 
+test.runIf(!IS_POOLED)('a run is queued by two statements in a transaction, and begun by one', async () => {
+  const place = await createDatabase()
+  const database = await openDatabase(place.url)
+  const store = checkedStore(await openSqlStore(database))
+  const key = newKey()
+  const run = { key, runId: 'queued', message: QUESTION, input: { model: 'm' } }
+  const costOf = async (work: () => Promise<unknown> | undefined) => {
+    const before = { ...database.work }
+    await work()
+    return [database.work.statements - before.statements, database.work.control - before.control]
+  }
+  await store.check?.()
+  expect(await costOf(() => store.queueRun?.({ ...run, events: [START] }))).toEqual([2, 2])
+  const lease = await store.acquireLease(key)
+  const begin = { ...run, fence: lease.fence, events: [{ ...START, seq: 2 }], alone: true }
+  expect(await costOf(() => store.beginRun?.(begin))).toEqual([1, 0])
+  expect(await costOf(() => store.runs.findRuns?.(['queued', 'unknown']))).toEqual([1, 0])
+  await lease.release()
+  await store.close()
+  await place.drop()
+})
+
 test.runIf(!IS_POOLED)(
   'an opening is two statements in a transaction, a load and every step one statement, with tool calls or without',
   async () => {

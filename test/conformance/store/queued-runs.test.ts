@@ -47,9 +47,14 @@ async function finish(store: SessionStore, { key, runId }: RunOpening, lease: Le
   lease.released?.()
 }
 
-async function begin(store: SessionStore, { key, runId, message }: RunOpening, fence: number) {
+async function begin(
+  store: SessionStore,
+  { key, runId, message, input }: RunOpening,
+  fence: number,
+  { alone = false } = {},
+) {
   const started = { ...START, seq: 2 }
-  return store.beginRun?.({ key, runId, fence, message, events: [started] })
+  return store.beginRun?.({ key, runId, fence, message, events: [started], ...(input && { input }), alone })
 }
 
 async function queuedIds(store: SessionStore, key: SessionKey): Promise<string[] | undefined> {
@@ -133,26 +138,75 @@ describe.each(DRIVERS)('queued runs in $name', driver => {
     await (await place.store.acquireLease(key)).release()
   })
 
-  test('a queued run that begins stores its message and events, and is no longer queued', async () => {
+  test('the place in the queue is added to the event, whatever its texts say', async () => {
     const key = newKey()
-    await place.store.createSession(key)
-    await place.store.appendMessage(key, question('before'))
+    const event = { ...QUEUED, userId: '"place":-1, "place":0', note: { place: -1 } }
+    const run = { ...opening(key), events: [event] }
+    expect(await place.store.queueRun?.(run)).toEqual({ queued: 1 })
+    const [stored] = await place.store.runs.readEvents(run.runId)
+    expect(stored).toMatchObject({ place: 1, userId: event.userId })
+  })
+
+  test('many runs are found at once, without those that are unknown', async () => {
+    const { runs } = place.store
+    const [one, other] = [newKey(), newKey()]
+    const { lease } = await opened(place.store, opening(one))
+    await place.store.queueRun?.(orQueue(one, 'second'))
+    await place.store.queueRun?.(orQueue(other))
+    const ids = [opening(one).runId, orQueue(one, 'second').runId, orQueue(other).runId]
+    const found = await runs.findRuns?.(['unknown', ...ids])
+    expect(new Map(found?.map(run => [run.runId, run]))).toEqual(
+      new Map(await Promise.all(ids.map(async id => [id, await runs.findRun(id)] as const))),
+    )
+    expect(found).toHaveLength(3)
+    expect(await runs.findRuns?.([])).toEqual([])
+    expect((await failureOf(Promise.resolve(runs.findRuns?.(['']))).catch(error => error)).code).toBe(
+      'invalid-argument',
+    )
+    await lease.release()
+  })
+
+  test('a run that is to begin alone does not while another one has begun and not ended', async () => {
+    const key = newKey()
+    const { lease } = await opened(place.store, opening(key))
     const run = orQueue(key, 'second')
     await place.store.queueRun?.(run)
-    const lease = await place.store.acquireLease(key)
-    expect(await begin(place.store, run, lease.fence)).toEqual({ seq: 2 })
-    expect(await begin(place.store, run, lease.fence)).toBeUndefined()
-    const found = await place.store.runs.findRun(run.runId)
-    expect(found).toMatchObject({ state: 'running', afterSeq: 1, lastSeq: 2 })
-    expect(found).not.toHaveProperty('place')
-    expect(await queuedIds(place.store, key)).toEqual([])
-    expect((await place.store.readMessages(key)).map(({ id }) => id)).toEqual(['before', 'second'])
-    expect(await place.store.runs.readEvents(run.runId)).toEqual([
-      { ...QUEUED, place: 1 },
-      { ...START, seq: 2 },
-    ])
-    await finish(place.store, run, lease)
+    expect(await begin(place.store, run, lease.fence, { alone: true })).toBeUndefined()
+    expect(await place.store.runs.findRun(run.runId)).toMatchObject({ state: 'queued', lastSeq: 1 })
+    await finish(place.store, opening(key), lease)
+    const next = await place.store.acquireLease(key)
+    expect(await begin(place.store, run, next.fence, { alone: true })).toEqual({ seq: 2 })
+    await next.release()
   })
+
+  test.each([
+    ['with the input that was listed', true],
+    ['with the input that is stored', false],
+  ])(
+    'a queued run that begins %s stores its message and events, and is no longer queued',
+    async (_, isGiven) => {
+      const key = newKey()
+      await place.store.createSession(key)
+      await place.store.appendMessage(key, question('before'))
+      const run = orQueue(key, 'second')
+      await place.store.queueRun?.(run)
+      const lease = await place.store.acquireLease(key)
+      const { input, ...bare } = run
+      expect(await begin(place.store, isGiven ? run : bare, lease.fence)).toEqual({ seq: 2 })
+      expect(await begin(place.store, run, lease.fence)).toBeUndefined()
+      expect(await place.store.runs.readResumable?.(run.runId)).toMatchObject({ input, message: run.message })
+      const found = await place.store.runs.findRun(run.runId)
+      expect(found).toMatchObject({ state: 'running', afterSeq: 1, lastSeq: 2 })
+      expect(found).not.toHaveProperty('place')
+      expect(await queuedIds(place.store, key)).toEqual([])
+      expect((await place.store.readMessages(key)).map(({ id }) => id)).toEqual(['before', 'second'])
+      expect(await place.store.runs.readEvents(run.runId)).toEqual([
+        { ...QUEUED, place: 1 },
+        { ...START, seq: 2 },
+      ])
+      await finish(place.store, run, lease)
+    },
+  )
 
   test('a run begins only under the lease of its session', async () => {
     const key = newKey()
