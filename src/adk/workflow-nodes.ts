@@ -24,7 +24,7 @@ import {
 } from './sdk.js'
 
 /** The events of nodes that wait until a session service has stored them. */
-export class NodeAppends {
+class NodeAppends {
   readonly #waiting = new Map<string, () => void>()
 
   /** An event is stored. */
@@ -61,35 +61,32 @@ export class NodeAppends {
 export interface NodeHooks {
   /** Called with each node before it begins. */
   onNode?: ((node: BaseNode) => void) | undefined
-  /** Records what nodes do, so that a run can be resumed. */
-  nodes?: NodeJournal<Event> | undefined
+  /** Called before the first node begins: returns what records the nodes, so that a run can be resumed. */
+  openNodes?: (() => NodeJournal<Event> | undefined) | undefined
 }
 
-/** Lets nodes that work with a session service wait for it. */
-export function appendsOfNodes(sessions: BaseSessionService, hooks: NodeHooks): NodeAppends {
-  wrapNodes()
-  const appends = new NodeAppends()
-  services.set(sessions, { ...hooks, appends })
-  return appends
+/** What the nodes that work with a session service share. Most sessions have no nodes: it is made for the first one. */
+export interface NodeService {
+  readonly hooks: NodeHooks
+  opened?: { nodes: NodeJournal<Event> | undefined; appends: NodeAppends }
 }
 
-type NodeService = NodeHooks & { appends: NodeAppends }
+/** By session service. */
+export const nodeServices = new WeakMap<BaseSessionService, NodeService>()
+
 type Events = AsyncGenerator<Event, void, void>
 
-const services = new WeakMap<object, NodeService>()
-let isWrapped = false
-
-function wrapNodes(): void {
-  if (isWrapped) return
-  isWrapped = true
+/** Lets nodes that work with one of the session services wait for it. To be called once in a process. */
+export function wrapNodes(): void {
   const run = BaseNode.prototype.run
   BaseNode.prototype.run = async function* (context, input) {
     const { sessionService } = context.invocationContext
-    const service = sessionService && services.get(sessionService)
-    service?.onNode?.(this)
+    const service = sessionService && nodeServices.get(sessionService)
+    service?.hooks.onNode?.(this)
     const work = () => run.call(this, context, input)
     if (!service) return yield* work()
-    const { nodes, appends } = service
+    service.opened ??= { nodes: service.hooks.openNodes?.(), appends: new NodeAppends() }
+    const { nodes, appends } = service.opened
     const events = nodes ? recordedEvents(this, { context, input, nodes, work }) : work()
     for await (const event of events) {
       yield event

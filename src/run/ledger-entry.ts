@@ -158,6 +158,13 @@ export function newEntry(
   }
 }
 
+/** The first call that has not begun, of those that the model gave the same id. */
+export function firstOpen(entries: ReadonlyMap<string, LedgerEntry>, id: string): string {
+  let name = id
+  for (let number = 2; entries.get(name)?.hasBegun; number++) name = `${id}#${number}`
+  return name
+}
+
 /** The row of a call that an earlier attempt had begun, and whose end is not known. */
 export function interruptedCall({ restored, ended }: LedgerEntry): ToolCallRecord | undefined {
   const isOpen = restored?.status === 'started' || restored?.status === 'unknown'
@@ -255,6 +262,16 @@ export function changeOf(entry: LedgerEntry, status: ToolCallRecord['status']): 
   const { id, facts, place, ordinal } = entry
   const isMoved = ordinal !== undefined && place !== undefined && ordinal !== place.ordinal
   return { id, status, ...(place ? {} : { call: facts }), ...(isMoved ? { ordinal } : {}) }
+}
+
+/** Changes of the other calls that are resolved together with this one. */
+export function changesOfTwins(
+  { id: own, twins }: LedgerEntry,
+  ownRun: string,
+  change: Omit<ToolCallChange, 'id' | 'runId'>,
+): ToolCallChange[] {
+  const others = twins.filter(({ id, runId }) => id !== own || runId !== ownRun)
+  return others.map(({ id, runId }) => ({ id, runId, ...change }))
 }
 
 /** Calls whose ends are stored together with an event of the run. */

@@ -198,8 +198,8 @@ export interface SessionHooks {
   onAppend(event: Event): void
   /** Records what is appended; absent where the store cannot resume runs. */
   journal: SessionJournal<Event> | undefined
-  /** Records what nodes of workflows do. */
-  nodes: NodeJournal<Event> | undefined
+  /** Called before the first node of a workflow begins: returns what records the nodes. */
+  openNodes(): NodeJournal<Event> | undefined
 }
 
 /** The models that a host's agents use. */

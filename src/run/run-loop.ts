@@ -60,7 +60,8 @@ export class RunLoop {
   /** Until the first round has begun. */
   #opening: RunOpened | undefined
   readonly #output: RunOutput
-  readonly #questions: RunQuestions
+  /** From the first question on. */
+  #questions: RunQuestions | undefined
   #roundNumber: number
   readonly #failures: RunFailures
   readonly #form: AnswerForm
@@ -88,7 +89,7 @@ export class RunLoop {
       ...{ key, runId, recorder: this.#recorder },
       emit: body => {
         if (!this.#shutting) this.#output.prepare(body)
-        if (body.type === 'tool-unknown' && body.asks) this.#questions.watch()
+        if (body.type === 'tool-unknown' && body.asks) this.#asking().watch()
       },
       fail: error => this.stop(error),
       enterAgent: invocation => enterAgent(invocation, this.#plugin, this.#limits),
@@ -114,33 +115,30 @@ export class RunLoop {
       write: step => this.#gate.append(step),
     })
     this.#plugin.journal = this.#journal
-    this.#output = new RunOutput({
-      outbox: this.#outbox,
-      recorder: this.#recorder,
-      reader: this.#reader,
-      resumed,
-    })
-    if (resumed)
-      restoreCounts(resumed, { pending: this.#pending, reader: this.#reader, limits: this.#limits })
+    const [outbox, recorder, reader] = [this.#outbox, this.#recorder, this.#reader]
+    this.#output = new RunOutput({ outbox, recorder, reader, resumed })
+    if (resumed) restoreCounts(resumed, { pending: this.#pending, reader, limits: this.#limits })
     this.#roundNumber = resumed?.round ?? 1
     this.#failures = new RunFailures(resumed?.isCorrection)
     this.#form = new AnswerForm(host.outputs, parts.output, resumed?.isCorrection)
-    this.#questions = new RunQuestions({
-      host,
-      identity: { sessionId: key.sessionId, runId },
-      earlier: resumed?.progress,
-      isBetween: resumed?.isBetween ?? false,
-      onApproval: input.onApproval,
-      ledger: this.#ledger,
-      pending: this.#pending,
-      recorder: this.#recorder,
-      canLeave: this.isResumable,
-      signal: this.#abort.signal,
+    // What earlier attempts have asked is known from the beginning.
+    if (resumed) this.#asking()
+  }
+
+  /** What the run asks of people. */
+  #asking(): RunQuestions {
+    const { host, key, input, resumed } = this.#parts
+    this.#questions ??= new RunQuestions({
+      ...{ host, earlier: resumed?.progress, isBetween: resumed?.isBetween ?? false },
+      ...{ identity: { sessionId: key.sessionId, runId: this.runId }, onApproval: input.onApproval },
+      ...{ ledger: this.#ledger, pending: this.#pending, recorder: this.#recorder },
+      ...{ canLeave: this.isResumable, signal: this.#abort.signal },
       isBusy: () => this.#ledger?.isExecuting({ withReads: true }) || this.#journal?.isAsking || false,
       leave: () => this.leave('waiting'),
       emit: body => this.#outbox.put(body),
       prepare: body => this.#output.prepare(body),
     })
+    return this.#questions
   }
 
   /** The events of the run, in lists: those that are stored in one write are handed out together. */
@@ -164,7 +162,7 @@ export class RunLoop {
       this.#finished = true
       yield [...this.#output.upTo(last[0]?.seq ?? 0), ...last]
     } finally {
-      this.#questions.close()
+      this.#questions?.close()
       if (!this.#finished && !this.#failures.failure) this.#abort.abort()
       if (!this.#finished) await this.#shutDown()
     }
@@ -199,7 +197,8 @@ export class RunLoop {
     }
     if (this.#aborted || this.#shutting) return undefined
     if (this.#stopped) return this.#form.nextRound(this.#reader.answer, this.#failures, false)
-    const answers = await this.#questions.answers(this.#roundNumber)
+    const hasAsked = this.#questions || this.#pending.requests().length > 0
+    const answers = hasAsked ? await this.#asking().answers(this.#roundNumber) : undefined
     const isLost = answers === 'lost'
     if ((isLost || answers === 'missing') && !this.#aborted) await this.leave(isLost ? 'lost' : 'round')
     if (isLost || answers === 'missing' || this.#aborted) return undefined
@@ -229,12 +228,12 @@ export class RunLoop {
 
   /** Takes an answer that may come before its call asks for it: a resumed run gets there in time. */
   receive(callId: string, answer: RunAnswer): void {
-    if (!this.#shutting) this.#questions.expect(callId, answer)
+    if (!this.#shutting) this.#asking().expect(callId, answer)
   }
 
   /** Answers a tool call that waits for a person; `false` when none waits under that id. */
   answer(callId: string, answer: RunAnswer): boolean {
-    return !this.#shutting && this.#questions.answer(callId, answer)
+    return !this.#shutting && this.#asking().answer(callId, answer)
   }
 
   /** One call of ADK's runner. Its events and the outbox are taken as they come, one at a time. */
@@ -279,7 +278,7 @@ export class RunLoop {
         opening,
         onAppend: event => this.#output.appending(event),
         journal: this.#journal,
-        nodes: openNodes(this.#journal, this.#ledger, this.#parts.resumed),
+        openNodes: () => openNodes(this.#journal, this.#ledger, this.#parts.resumed),
       }),
       plugin: this.#plugin,
       message,
@@ -302,8 +301,8 @@ export class RunLoop {
       ledger: this.#ledger,
       emit: body => this.#outbox.put(body),
       defer: body => this.#output.defer(body),
-      approve: (call, signal) => this.#questions.approve(call, signal),
-      ask: (question, signal) => this.#questions.ask(question, signal),
+      approve: (call, signal) => this.#asking().approve(call, signal),
+      ask: (question, signal) => this.#asking().ask(question, signal),
     })
   }
 
@@ -343,7 +342,7 @@ export class RunLoop {
    * released. An abort calls this at once, because the reader of the events may never ask for the next one.
    */
   #shutDown(): Promise<RunEvent[]> {
-    this.#questions.stopWatching()
+    this.#questions?.stopWatching()
     this.#failures.keep(this.#parts.resumed?.replay.divergence)
     this.#shutting ??= (async () => {
       try {

@@ -43,9 +43,11 @@ import {
   attemptsOf,
   CONFIRMED,
   changeOf,
+  changesOfTwins,
   closableOf,
   endStatus,
   executionsOf,
+  firstOpen,
   interruptedCall,
   isAsked,
   LastEvents,
@@ -78,7 +80,8 @@ export class ToolLedger implements CallLedger {
   readonly #host: LedgerHost
   readonly #run: LedgerRun
   readonly #entries = new Map<string, LedgerEntry>()
-  readonly #desk = new OutcomeDesk()
+  /** From the first question on. */
+  #asked: OutcomeDesk | undefined
   readonly #lastEvents = new LastEvents()
   readonly #contained = new Map<string, unknown>()
   #isSealed = false
@@ -97,7 +100,7 @@ export class ToolLedger implements CallLedger {
 
   recorded(id: string): RecordedEnd | undefined {
     const answered = this.#run.restored?.answerOf(id)
-    const entry = this.#entries.get(this.#firstOpen(id))
+    const entry = this.#entries.get(firstOpen(this.#entries, id))
     const recorded = answered ? answeredEnd(answered.response) : entry && recordedEnd(entry)
     if (recorded && entry) entry.hasBegun = true
     return recorded
@@ -170,18 +173,23 @@ export class ToolLedger implements CallLedger {
 
   /** Answers a question about an unknown outcome; `false` when no call of that id waits. */
   answer(callId: string, answer: OutcomeAnswer): boolean {
-    return this.#desk.answer(callId, answer)
+    return this.#asked?.answer(callId, answer) ?? false
   }
 
   /** Answers a question that is asked, or that an earlier attempt has asked. */
   expect(callId: string, answer: OutcomeAnswer): void {
     if (isAsked(this.#run.restored, callId)) this.#desk.expect(callId, answer)
-    else this.#desk.answer(callId, answer)
+    else this.#asked?.answer(callId, answer)
+  }
+
+  get #desk(): OutcomeDesk {
+    this.#asked ??= new OutcomeDesk()
+    return this.#asked
   }
 
   /** Whether calls wait for a person's word about an unknown outcome. */
   get isAsking(): boolean {
-    return this.#desk.isWaiting
+    return this.#asked?.isWaiting ?? false
   }
 
   async begin(call: CallBegin): Promise<BegunCall | { answer: Record<string, unknown> } | undefined> {
@@ -210,7 +218,7 @@ export class ToolLedger implements CallLedger {
   /** No call begins any more, and none changes the ledger. */
   seal(): void {
     this.#isSealed = true
-    this.#desk.close()
+    this.#asked?.close()
   }
 
   /** Whether the store has calls of the run that have not ended. */
@@ -252,7 +260,7 @@ export class ToolLedger implements CallLedger {
 
   #entryFor({ id, callId, tool, args, author }: CallBegin, policy: CallPolicy): LedgerEntry {
     // Models may give two calls of a message one id.
-    const free = this.#firstOpen(id)
+    const free = firstOpen(this.#entries, id)
     const known = this.#entries.get(free)
     if (known) {
       known.hasBegun = true
@@ -295,7 +303,7 @@ export class ToolLedger implements CallLedger {
     )
       return
     const isResolved = status === 'done' || (status === 'failed' && entry.twinsFailed)
-    const twins = isResolved ? this.#changesOfTwins(entry, { status: 'failed' }) : []
+    const twins = isResolved ? changesOfTwins(entry, this.#run.runId, { status: 'failed' }) : []
     if (status === 'unknown') this.#report(entry)
     try {
       await this.#write([{ ...changeOf(entry, status), result, ...defined({ actions }) }, ...twins])
@@ -351,7 +359,7 @@ export class ToolLedger implements CallLedger {
 
   /** The earlier call took effect, so this one is not executed. */
   async #happened(entry: LedgerEntry, result: Record<string, unknown>): Promise<Record<string, unknown>> {
-    const twins = this.#changesOfTwins(entry, { status: 'done', result })
+    const twins = changesOfTwins(entry, this.#run.runId, { status: 'done', result })
     await this.#write([{ ...changeOf(entry, 'done'), result }, ...twins])
     entry.ended = { status: 'done', result }
     return result
@@ -382,19 +390,6 @@ export class ToolLedger implements CallLedger {
     const open = [...this.#entries.values()].filter(each => each !== entry && !each.ended)
     // In the same tick: a call that begins at the same time must find these taken.
     entry.twins = twinsOf(entry, runId, unknown, open)
-  }
-
-  /** Changes of the other calls that are resolved together with this one. */
-  #changesOfTwins(entry: LedgerEntry, change: Omit<ToolCallChange, 'id' | 'runId'>): ToolCallChange[] {
-    const others = entry.twins.filter(twin => twin.id !== entry.id || twin.runId !== this.#run.runId)
-    return others.map(({ id, runId }) => ({ id, runId, ...change }))
-  }
-
-  /** The first call that has not begun, of those that the model gave the same id. */
-  #firstOpen(id: string): string {
-    let name = id
-    for (let number = 2; this.#entries.get(name)?.hasBegun; number++) name = `${id}#${number}`
-    return name
   }
 
   #keyOf(entry: LedgerEntry): string {

@@ -91,9 +91,10 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
   joinLoggers(logger)
   if (!options.telemetry?.content) hideContentFromAdkSpans()
   const telemetry = await traceRuntime({ logger, ...options.telemetry })
-  const watch = watchCalls(parts, telemetry)
+  const isWatched = () => telemetry !== undefined || parts.listeners.calls.size > 0
+  const watch = watchCalls(parts, telemetry, isWatched)
   const memory = createMemory({ ...parts, watch, pay: async provider => models.paid(provider, true) })
-  const models = makeModels(parts, watch, memory)
+  const models = makeModels(parts, { watch, isWatched }, memory)
   const tools = await gatherTools(options, store, logger, models)
   const rootAgent = makeRootAgent(options, models, tools, memory?.tool)
   models.rootAgent = rootAgent
@@ -102,7 +103,17 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
     logger.warn('The store keeps no ledger of tool calls: a call of a process that ends may be repeated')
   const adopted = adoptTools(rootAgent, () => runScope.getStore()?.ledger, executorOf(telemetry))
   if (tools.servers && !options.rootAgent) followServers(rootAgent, options.agent, tools, adopted)
-  const onNode = adopterOf(rootAgent, models, adopted)
+  const ofSessions: SessionServiceOptions = {
+    ...sessionOptions(options, store),
+    rootAgentName: rootAgent.name,
+    steady: true,
+    onLoad: session => {
+      reportLoaded(session)
+      memory?.onLoad(session)
+    },
+    onNode: adopterOf(rootAgent, models, adopted),
+    isNumbered: memory !== undefined,
+  }
   const engine = await createEngine(parts, describeAgent(rootAgent), defaultMaxRunning())
   const runHost: RunHost = {
     appName: options.app,
@@ -119,20 +130,8 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
     ...{ openingMessage, contentOf, answerUnknownTools },
     clientOf: input => (input.clientTools || input.generation ? clientRequests(input) : undefined),
     eventOf: message => eventOf(message, rootAgent.name),
-    sessionService: (gated, lease, hooks) =>
-      new SessionServiceAdapter(gated, {
-        ...sessionOptions(options, store),
-        rootAgentName: rootAgent.name,
-        steady: true,
-        fence: lease,
-        onLoad: session => {
-          reportLoaded(session)
-          memory?.onLoad(session)
-        },
-        onNode,
-        isNumbered: memory !== undefined,
-        ...hooks,
-      }),
+    sessionService: (gated, fence, hooks) =>
+      new SessionServiceAdapter(gated, { ...hooks, fence, ...ofSessions }),
     observe: watchRuns(parts, telemetry, memory),
     tracing: telemetry,
     appendNote: noteAppender(store),
@@ -163,10 +162,14 @@ function runSettings({ runs = {}, tools = {} }: CheckedOptions) {
 }
 
 /** Watches the calls of providers. Each is wrapped once: a wrapped one cannot be distinguished from another. */
-function watchCalls({ listeners, logger }: HostParts, telemetry: RunTelemetry | undefined) {
+function watchCalls(
+  { listeners, logger }: HostParts,
+  telemetry: RunTelemetry | undefined,
+  isWatched: () => boolean,
+) {
   const known = new WeakMap<Provider, Provider>()
   const watch: CallWatch = {
-    isWatched: () => telemetry !== undefined || listeners.calls.size > 0,
+    isWatched,
     ended: call => joinObservers([...listeners.calls], logger)(call),
     place: () => {
       const run = runScope.getStore()
@@ -187,14 +190,14 @@ function executorOf(telemetry: RunTelemetry | undefined): ExecuteCall | undefine
 
 function makeModels(
   parts: HostParts,
-  watch: (provider: Provider) => Provider,
+  watching: { watch(provider: Provider): Provider; isWatched(): boolean },
   memory: RuntimeMemory | undefined,
 ): ModelRoutes {
   const { options, registry, store, logger } = parts
   const { repair: repairMode, maxAnswerLength } = options.history ?? {}
   const budgetTokens = budgetOf(options)
   return new ModelRoutes({
-    ...{ registry, store, logger, budgetTokens, repairMode, maxAnswerLength, watch },
+    ...{ registry, store, logger, budgetTokens, repairMode, maxAnswerLength, ...watching },
     memory: memory && ((key, throughSeq) => memory.keeper.logFor(key, throughSeq)),
   })
 }

@@ -41,6 +41,8 @@ export interface ModelRoutesOptions {
   maxAnswerLength?: number | undefined
   /** The provider, with its calls reported to those who watch them. */
   watch(provider: Provider): Provider
+  /** Whether anybody does now. */
+  isWatched(): boolean
   /** Notes about the stored messages of a session up to a number. */
   memory?: ((key: SessionKey, throughSeq: number) => Promise<string | undefined>) | undefined
 }
@@ -57,6 +59,8 @@ export class ModelRoutes implements RunModels {
   readonly #foreign = new Set<string>()
   readonly #calibration: CalibratedTokens
   readonly #lanes: RequestLanes
+  /** The models of runs without other options: what the agents ask of them was checked. */
+  readonly #checked = new Set<string | undefined>()
 
   constructor(options: ModelRoutesOptions) {
     const { store, logger } = options
@@ -116,8 +120,12 @@ export class ModelRoutes implements RunModels {
   }
 
   checkAgents(model?: string, ofRun: ModelOptions = {}): void {
+    const { thinking, temperature, maxOutputTokens, fallback } = ofRun
+    const isUsual = (thinking ?? temperature ?? maxOutputTokens ?? fallback) === undefined
+    if (isUsual && this.#checked.has(model)) return
     for (const agent of this.rootAgent ? agentsOf(this.rootAgent) : [])
       if (isLlmAgent(agent)) this.#checkAgent(agent, model, ofRun)
+    if (isUsual) this.#checked.add(model)
   }
 
   #checkAgent(agent: LlmAgent, model: string | undefined, ofRun: ModelOptions): void {
@@ -222,13 +230,15 @@ export class ModelRoutes implements RunModels {
   }
 
   #adapter(reference: string, paid?: Provider): BaseLlm {
-    const name = paid ? `$${reference}` : reference
+    const isWatched = !paid && this.#options.isWatched()
+    const name = paid ? `$${reference}` : isWatched ? `!${reference}` : reference
     const known = this.#adapters.get(name)
     if (known) return known
     const { registry, budgetTokens, repairMode, maxAnswerLength, watch } = this.#options
-    const { provider, model } = registry.resolve(reference)
+    const { provider: own, model } = registry.resolve(reference)
+    const provider = paid ?? (isWatched ? watch(own) : own)
     const adapter = new ModelAdapter({
-      ...{ provider: paid ?? watch(provider), model, budgetTokens, calibration: this.#calibration },
+      ...{ provider, model, budgetTokens, calibration: this.#calibration },
       ...defined({ repairMode, maxAnswerLength }),
     })
     this.#adapters.set(name, adapter)

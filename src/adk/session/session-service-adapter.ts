@@ -5,8 +5,8 @@ import { letOthersRun } from '../../base/pause.js'
 import { AgentError, checkOptions, invariant } from '../../errors.js'
 import type { HistoryCut, Message, Session, SessionKey, State, StoredMessage } from '../../session/message.js'
 import { type SessionJournal, undoState } from '../../session/session-journal.js'
-import { newestMessagePages, sessionPages } from '../../session/session-pages.js'
-import type { AppendOptions, Lease, SessionStore, SessionSummary } from '../../session/session-store.js'
+import { newestMessagePages } from '../../session/session-pages.js'
+import type { AppendOptions, Lease, SessionStore } from '../../session/session-store.js'
 import { restoreRequests, withoutInheritedNames } from '../adk-quirks.js'
 import {
   type AdkSession,
@@ -20,9 +20,10 @@ import {
   type ListSessionsRequest,
   type ListSessionsResponse,
 } from '../sdk.js'
-import { appendsOfNodes, type NodeAppends, type NodeHooks } from '../workflow-nodes.js'
+import { type NodeHooks, type NodeService, nodeServices, wrapNodes } from '../workflow-nodes.js'
 import { adkView, findCallEvents, withNumbers, withWriter } from './adk-view.js'
 import { eventToMessage, makeStorable, persistentStateDelta } from './event-to-message.js'
+import { listSessions } from './list-sessions.js'
 import { restoreEvents } from './messages-to-events.js'
 import { type Fence, SessionFence } from './session-fence.js'
 
@@ -59,6 +60,9 @@ export interface SessionServiceOptions extends NodeHooks {
   journal?: SessionJournal<Event> | undefined
 }
 
+/** Nodes learn of session services once in a process. */
+let areNodesWrapped = false
+
 /** A user's message that was stored when its run was opened. */
 export interface StoredOpening {
   message: Message
@@ -94,7 +98,7 @@ export class SessionServiceAdapter extends BaseSessionService {
   readonly #stored = new WeakMap<AdkSession, State>()
   /** The numbers of recorded events. Parallel agents may be replayed in another order than they were recorded in. */
   readonly #numbers = new WeakMap<Event, number>()
-  readonly #nodes: NodeAppends
+  readonly #nodes: NodeService
 
   constructor(store: SessionStore, options: SessionServiceOptions = {}) {
     super()
@@ -103,7 +107,10 @@ export class SessionServiceAdapter extends BaseSessionService {
     this.#options = options
     this.#fence = new SessionFence(store, options.fence)
     this.#opening = options.opening
-    this.#nodes = appendsOfNodes(this, options)
+    this.#nodes = { hooks: options }
+    if (!areNodesWrapped) wrapNodes()
+    areNodesWrapped = true
+    nodeServices.set(this, this.#nodes)
   }
 
   override async createSession(request: CreateSessionRequest): Promise<AdkSession> {
@@ -147,21 +154,8 @@ export class SessionServiceAdapter extends BaseSessionService {
     }
   }
 
-  override async listSessions(request: ListSessionsRequest): Promise<ListSessionsResponse> {
-    const { limit, page, offset = 0 } = request
-    const ordered = inOrder(await this.#summaries(request), request.order)
-    const first = limit !== undefined && page !== undefined ? (page - 1) * limit : offset
-    const chosen = ordered.slice(first, limit === undefined ? undefined : first + limit)
-    const totalItems = ordered.length
-    const pages =
-      limit === undefined ? Math.min(1, totalItems) : limit === 0 ? 0 : Math.ceil(totalItems / limit)
-    return {
-      sessions: chosen.map(withoutEvents),
-      page: limit === undefined ? 1 : (page ?? (limit === 0 ? 1 : Math.floor(first / limit) + 1)),
-      limit: limit ?? totalItems,
-      totalItems,
-      totalPages: pages,
-    }
+  override listSessions(request: ListSessionsRequest): Promise<ListSessionsResponse> {
+    return listSessions(this.#store, request)
   }
 
   override async deleteSession(request: {
@@ -199,7 +193,7 @@ export class SessionServiceAdapter extends BaseSessionService {
       this.#numbers.set(shown, isStoredBefore ? (adopted?.seq ?? 0) : Number.MAX_SAFE_INTEGER)
     if (adopted) keepOrder(session.events, each => this.#numbers.get(each))
     session.lastUpdateTime = event.timestamp
-    this.#nodes.stored(event)
+    this.#nodes.opened?.appends.stored(event)
     return event
   }
 
@@ -268,14 +262,6 @@ export class SessionServiceAdapter extends BaseSessionService {
     const answers = event.content?.parts?.filter(part => part.functionResponse).length ?? 0
     if (missing === 0 || missing < answers) return event
     return adkView([event], { rootAgentName })[0] ?? event
-  }
-
-  async #summaries(request: ListSessionsRequest): Promise<SessionSummary[]> {
-    const all: SessionSummary[] = []
-    const { appName, userId } = request
-    const query = userId === undefined ? { appName } : { appName, userId }
-    for await (const page of sessionPages(this.#store, query)) all.push(...page)
-    return all
   }
 
   /** What a caller asks for by number or time is handed out whole, whatever it costs. */
@@ -363,20 +349,6 @@ export function eventOf(message: Message, rootAgentName?: string): Event {
   return event
 }
 
-/** ADK's three orders: as created, or by the last change in either direction. */
-function inOrder(
-  newestFirst: readonly SessionSummary[],
-  order: ListSessionsRequest['order'],
-): SessionSummary[] {
-  const byId = (one: SessionSummary, two: SessionSummary) =>
-    one.key.sessionId.localeCompare(two.key.sessionId)
-  if (order === 'desc')
-    return newestFirst.toSorted((one, two) => two.updatedAt - one.updatedAt || byId(one, two))
-  if (order === 'asc')
-    return newestFirst.toSorted((one, two) => one.updatedAt - two.updatedAt || byId(one, two))
-  return newestFirst.toReversed().sort((one, two) => one.createdAt - two.createdAt)
-}
-
 /** The newest messages that the two filters of ADK can choose, in order. */
 async function recentMessages(
   store: SessionStore,
@@ -413,17 +385,5 @@ function answersCalls({ author, content }: Event): boolean {
 function keepTemporaryState(session: AdkSession, event: Event): void {
   for (const [key, value] of Object.entries(event.actions?.stateDelta ?? {})) {
     if (key.startsWith('temp:')) session.state[key] = value
-  }
-}
-
-function withoutEvents(summary: SessionSummary): AdkSession {
-  const { appName, userId, sessionId } = summary.key
-  return {
-    id: sessionId,
-    appName,
-    userId,
-    state: withoutInheritedNames({}),
-    events: [],
-    lastUpdateTime: summary.updatedAt,
   }
 }
