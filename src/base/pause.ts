@@ -25,6 +25,23 @@ const EVERY_MS = 5
  */
 export const letOthersRun = createPause()
 
+/**
+ * Turns for work that is long until it waits for the first time, such as the beginning of a run: one in each turn of the
+ * event loop, in order. What comes from outside meanwhile, such as requests for further runs, is handled between them.
+ */
+export function createTurns(): () => Promise<void> {
+  const waiting: (() => void)[] = []
+  const next = () => {
+    waiting.shift()?.()
+    if (waiting.length > 0) setImmediate(next)
+  }
+  return () =>
+    new Promise(resolve => {
+      waiting.push(resolve)
+      if (waiting.length === 1) setImmediate(next)
+    })
+}
+
 /** Work in small steps: a generator that yields between them and returns the result. */
 export type Steps<Result> = Generator<void, Result, void>
 

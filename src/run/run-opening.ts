@@ -29,6 +29,12 @@ export interface PreparedRun {
   trace?: RunTrace | undefined
 }
 
+/** A run that was accepted: it is on disk. */
+export interface StartedRun {
+  runId: string
+  sessionId: string
+}
+
 /** Checks the input of a run and prepares what is stored of it. */
 export function prepareRun(host: RunHost, input: RunInput): PreparedRun {
   const content = userMessage(input)

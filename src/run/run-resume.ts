@@ -227,11 +227,12 @@ export async function quietly(
   { logger }: Pick<RunHost, 'logger'>,
   runId: string,
   work: () => Promise<unknown>,
+  failed = 'A run could not be continued',
 ): Promise<void> {
   try {
     await work()
   } catch (error) {
-    logger.warn('A run could not be continued', { runId, error: messageOf(error) })
+    logger.warn(failed, { runId, error: messageOf(error) })
   }
 }
 

@@ -1,3 +1,4 @@
+import { createTurns } from '../base/pause.js'
 import { messageOf } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
 import type { QueuedRun, RunSummary } from '../session/run-store.js'
@@ -25,6 +26,7 @@ import {
   type PreparedRun,
   preparedFrom,
   prepareRun,
+  type StartedRun,
   startEvent,
   stoppedBeforeStart,
   tracedEvents,
@@ -42,12 +44,6 @@ import {
   watchEnds,
 } from './run-signals.js'
 import { followRun } from './until-waiting.js'
-
-/** A run that was accepted: it is on disk. */
-export interface StartedRun {
-  runId: string
-  sessionId: string
-}
 
 /** A run that this process has accepted or executes, and that has not ended. */
 export interface ActiveRun {
@@ -95,6 +91,7 @@ export class Runs {
   /** The same, where an engine decides when and where runs are executed. */
   readonly #engine: EngineWorkers | undefined
   readonly #due: DueRuns
+  readonly #turns = createTurns()
 
   constructor(host: RunHost, follower: RunFollower) {
     this.#host = host
@@ -328,7 +325,11 @@ export class Runs {
       const watched = { ...run, input: { ...input, onStored } }
       const { loop, events } = this.#execute(watched, accepted, options)
       this.#executed.set(runId, { runId, key, loop, over, ...(isForeign ? { isForeign } : {}) })
-      for await (const _events of events());
+      const lists = events()
+      await lists.next()
+      // Requests for further runs come first: their callers wait.
+      await this.#turns()
+      for await (const _events of lists);
     } catch (error) {
       this.#host.logger.error('A run failed outside its events', { runId, error: messageOf(error) })
     } finally {
@@ -403,9 +404,7 @@ export class Runs {
   }
 
   #stopQuietly(runId: string): void {
-    this.stop(runId).catch(error => {
-      this.#host.logger.warn('A run could not be stopped', { runId, error: messageOf(error) })
-    })
+    void quietly(this.#host, runId, () => this.stop(runId), 'A run could not be stopped')
   }
 }
 

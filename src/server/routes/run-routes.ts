@@ -3,6 +3,7 @@ import type { Context } from 'hono'
 import { defined } from '../../base/defined.js'
 import { AgentError } from '../../errors.js'
 import type { RunInput } from '../../runtime/runtime.js'
+import type { SessionKey } from '../../session/message.js'
 import type { RunItem, RunList, StartedRun } from '../chat-protocol.js'
 import { clientState } from '../client-json.js'
 import { publicError } from '../error-response.js'
@@ -151,9 +152,10 @@ function mountEvents(api: ApiApp, context: ServerContext): void {
     },
     async (c, { params: { runId }, query }) => {
       const after = lastEventId(c.req.header('last-event-id')) ?? query.after ?? 0
-      const run = await ownRun(c, context, runId)
+      const place = await context.hub.placeOf(runId)
+      if (!place || !isOwn(c, context, place.key)) throw notFound('such run')
       // 204 is the status after which an EventSource does not reconnect.
-      if (run.status === 'finished' && after >= run.lastSeq) return c.body(null, 204)
+      if (place.endSeq !== undefined && after >= place.endSeq) return c.body(null, 204)
       return streamResponse(c, context, {
         hello: HELLO,
         farewell: FAREWELL,
@@ -253,7 +255,10 @@ function mountSignals(api: ApiApp, context: ServerContext): void {
 /** The run, if it is the caller's; otherwise `not-found`. */
 async function ownRun(c: Context<ServerEnv>, context: ServerContext, runId: string): Promise<RunItem> {
   const found = await context.hub.find(runId)
-  const isOwn = found?.key.userId === context.userOf(c) && found.key.appName === context.info.app
-  if (!found || !isOwn) throw notFound('such run')
+  if (!found || !isOwn(c, context, found.key)) throw notFound('such run')
   return found.item
+}
+
+function isOwn(c: Context<ServerEnv>, context: ServerContext, { userId, appName }: SessionKey): boolean {
+  return userId === context.userOf(c) && appName === context.info.app
 }

@@ -129,6 +129,17 @@ export class RunHub {
     return run && { item: toRunItem(run), key: run.key }
   }
 
+  /**
+   * The session of a run, and the number of its last event once it has ended. A run that this process executes is not
+   * read from the store.
+   */
+  async placeOf(runId: string): Promise<{ key: SessionKey; endSeq?: number } | undefined> {
+    const active = this.#parts.runtime.active().find(run => run.runId === runId)
+    if (active) return { key: active.key }
+    const run = await this.#parts.runtime.findRun(runId)
+    return run && { key: run.key, ...(run.finished ? { endSeq: run.lastSeq } : {}) }
+  }
+
   /** The runs of a session that are not due yet, the next one first. */
   async scheduled(key: SessionKey, limit = 50): Promise<RunItem[]> {
     const { runs } = this.#parts.runtime.store
