@@ -9,7 +9,7 @@
  */
 import { pathToFileURL } from 'node:url'
 import type { ProviderMessage } from '../../src/provider/provider.js'
-import { buildHistory, seededChooser } from '../properties/repair-generator.js'
+import { buildHistory, deepFreeze, seededChooser } from '../properties/repair-generator.js'
 import { checkLaws, type Judge, PROFILE_NAMES } from '../properties/repair-laws.js'
 
 export interface FuzzOptions {
@@ -38,13 +38,13 @@ export function fuzzRepair(count: number, seed: number, options: FuzzOptions = {
   let untouched = 0
   for (; histories < count && failures.length < maxFailures; histories++) {
     const built = buildHistory(seededChooser(seed + histories))
-    const history = prepare?.(built) ?? built
+    const history = deepFreeze(prepare?.(built) ?? built)
     for (const profile of PROFILE_NAMES) {
       const { broken, wasLegal } = checkLaws(history, profile, judge)
       if (broken !== undefined) failures.push({ seed: seed + histories, profile, law: broken })
       else if (wasLegal) untouched++
     }
-    if (progress && (histories + 1) % 10_000 === 0) {
+    if (progress && (histories + 1) % 5000 === 0) {
       progress(`${histories + 1} of ${count} histories, ${failures.length} failures`)
     }
   }

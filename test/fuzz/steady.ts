@@ -3,7 +3,8 @@
  *
  *     node --import tsx test/fuzz/steady.ts --count 100000 --seed 1 [--only PROFILE]
  *
- * The seed of a session is the seed given plus its number, so a failure is one short run away.
+ * The profiles take turns, and each round prints a line. The seed of a session is the seed given plus its number, so a
+ * failure is one short run away.
  */
 import { PROFILES, type ProfileName } from '../../src/provider/repair/profile.js'
 import { playSession } from '../properties/steady-sessions.js'
@@ -13,26 +14,61 @@ const only = option('only')
 /** A profile is given up after so many failures. */
 const MOST_FAILURES = 10
 
-let failures = 0
-for (const profile of Object.keys(PROFILES) as ProfileName[]) {
-  if (only === undefined || profile === only) failures += await fuzzProfile(profile)
-}
-process.exitCode = failures === 0 ? 0 : 1
+/** So many sessions of each profile are a round. */
+const ROUND = 20
 
-async function fuzzProfile(profile: ProfileName): Promise<number> {
-  const breaks: Record<string, number> = {}
-  let [pairs, sessions, failed] = [0, 0, 0]
-  for (; pairs < count && failed < MOST_FAILURES; sessions += 1) {
-    const problem = await play(profile, seed + sessions, breaks)
-    pairs += problem.pairs
-    if (problem.text === undefined) continue
-    failed += 1
-    console.log(`${profile}, seed ${seed + sessions}: ${problem.text}`)
-  }
+/** What was played of a profile. */
+interface Played {
+  pairs: number
+  sessions: number
+  failures: number
+  readonly breaks: Record<string, number>
+}
+
+const profiles = (Object.keys(PROFILES) as ProfileName[]).filter(name => only === undefined || name === only)
+const played = new Map(
+  profiles.map((name): [ProfileName, Played] => [name, { pairs: 0, sessions: 0, failures: 0, breaks: {} }]),
+)
+// In rounds, so that a run that is interrupted has played about as many pairs of every profile.
+while (profiles.some(isOpen)) {
+  for (const profile of profiles) await playRound(profile)
+  const all = [...played.values()]
+  const least = Math.min(...all.map(({ pairs }) => pairs))
   console.log(
-    `steady ${profile}: ${pairs} pairs of ${sessions} sessions, ${failed} failures, breaks ${JSON.stringify(breaks)}`,
+    `${least} of ${count} pairs of each of ${profiles.length} profiles, ${sum('pairs')} in all, ${sum('failures')} failures`,
   )
-  return failed
+}
+for (const [profile, { pairs, sessions, failures, breaks }] of played) {
+  console.log(
+    `steady ${profile}: ${pairs} pairs of ${sessions} sessions, ${failures} failures, breaks ${JSON.stringify(breaks)}`,
+  )
+}
+process.exitCode = sum('failures') === 0 ? 0 : 1
+
+function isOpen(profile: ProfileName): boolean {
+  const { pairs, failures } = of(profile)
+  return pairs < count && failures < MOST_FAILURES
+}
+
+function of(profile: ProfileName): Played {
+  return played.get(profile) as Played
+}
+
+function sum(what: 'pairs' | 'failures'): number {
+  return [...played.values()].reduce((total, one) => total + one[what], 0)
+}
+
+async function playRound(profile: ProfileName): Promise<void> {
+  const state = of(profile)
+  for (let session = 0; session < ROUND && isOpen(profile); session++) {
+    const at = seed + state.sessions
+    const { pairs, text } = await play(profile, at, state.breaks)
+    state.sessions += 1
+    state.pairs += pairs
+    if (text === undefined) continue
+    state.failures += 1
+    console.log(`${profile}, seed ${at}: ${text}`)
+  }
 }
 
 async function play(profile: ProfileName, at: number, breaks: Record<string, number>) {

@@ -34,6 +34,16 @@ export function buildHistory(choose: Choose): ProviderMessage[] {
   return kind === 2 ? builder.converted() : builder.damaged()
 }
 
+/** A history that nothing can modify. */
+export function deepFreeze<Value>(value: Value): Value {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
+  // Bytes cannot be frozen.
+  if (ArrayBuffer.isView(value)) return value
+  Object.freeze(value)
+  for (const inner of Object.values(value)) deepFreeze(inner)
+  return value
+}
+
 const VENDORS = [
   ...['gemini', 'openai', 'anthropic', 'mistral', 'deepseek', 'ollama', 'groq', 'vllm', 'bedrock'],
   ...['moonshot', 'zai', 'qwen', 'minimax', 'xai'],

@@ -1,11 +1,11 @@
 /** The three properties of repair, as one check that says which of them a history violates. */
 
 import { DUMMY_SIGNATURE } from '../../src/base/markers.js'
-import type { ProviderMessage } from '../../src/provider/provider.js'
+import type { ProviderMessage, ProviderPart, Repair } from '../../src/provider/provider.js'
 import { lintHistory } from '../../src/provider/repair/lint-history.js'
 import { PROFILES, type ProfileName } from '../../src/provider/repair/profile.js'
 import { repairHistory } from '../../src/provider/repair/repair-history.js'
-import { violations } from './repair-legality.js'
+import { boundedCache, isLegal, violations } from './repair-legality.js'
 
 export const PROFILE_NAMES = Object.keys(PROFILES) as ProfileName[]
 
@@ -19,22 +19,31 @@ export interface Verdict {
   readonly wasLegal: boolean
 }
 
-/** Whether repair keeps its properties on a history. A further check may decide whether the outcome is valid. */
+/**
+ * Whether repair keeps its properties on a history. A further check may decide whether the outcome is valid. The history is
+ * frozen: what is read of its parts once holds for every profile.
+ */
 export function checkLaws(history: readonly ProviderMessage[], profile: ProfileName, judge?: Judge): Verdict {
-  const wasLegal = violations(history, profile).length === 0
-  const broken = brokenLaw(history, profile, wasLegal, judge)
+  const { messages, repairs } = repairHistory(history, profile)
+  const illegal = violations(messages, profile)
+  const wasLegal = messages === history ? illegal.length === 0 : isLegal(history, profile)
+  const refused = [...illegal, ...(judge?.(messages, profile) ?? [])]
+  const broken =
+    refused.length > 0
+      ? `legal: ${refused.join('; ')}`
+      : brokenLaw({ history, messages, repairs, profile, wasLegal })
   return broken === undefined ? { wasLegal } : { wasLegal, broken }
 }
 
-function brokenLaw(
-  history: readonly ProviderMessage[],
-  profile: ProfileName,
-  wasLegal: boolean,
-  judge: Judge | undefined,
-): string | undefined {
-  const { messages, repairs } = repairHistory(history, profile)
-  const illegal = [...violations(messages, profile), ...(judge?.(messages, profile) ?? [])]
-  if (illegal.length > 0) return `legal: ${illegal.join('; ')}`
+interface Outcome {
+  history: readonly ProviderMessage[]
+  messages: readonly ProviderMessage[]
+  repairs: readonly Repair[]
+  profile: ProfileName
+  wasLegal: boolean
+}
+
+function brokenLaw({ history, messages, repairs, profile, wasLegal }: Outcome): string | undefined {
   if (wasLegal && messages !== history) return `still: changed by ${kinds(repairs)}`
   const again = repairHistory(messages, profile)
   if (again.messages !== messages) return `still: repaired twice, ${kinds(again.repairs)}`
@@ -55,17 +64,35 @@ function brokenHonesty(
 ): string | undefined {
   const last = Math.max(history.length - 1, 0)
   if (repairs.some(repair => repair.at < 0 || repair.at > last)) return 'honest: a receipt points nowhere'
-  const { text: before, tokens } = readingOf(history)
-  const after = messages === history ? before : written(messages)
-  for (const token of tokens) {
-    if (!after.includes(token)) return `honest: ${token} is lost`
+  return brokenTokens(history, messages) ?? brokenSignatures(history, messages)
+}
+
+function brokenTokens(
+  history: readonly ProviderMessage[],
+  messages: readonly ProviderMessage[],
+): string | undefined {
+  if (messages === history) return undefined
+  const kept = new Set(messages.flatMap(message => messageReading(message).tokens))
+  // A token may be part of a longer word now, such as one of two texts that were joined.
+  let text: string | undefined
+  for (const token of historyReading(history).tokens) {
+    if (kept.has(token)) continue
+    text ??= joined(messages)
+    if (!text.includes(token)) return `honest: ${token} is lost`
   }
+  return undefined
+}
+
+function brokenSignatures(
+  history: readonly ProviderMessage[],
+  messages: readonly ProviderMessage[],
+): string | undefined {
   for (const message of messages) {
     for (const part of message.parts) {
       const signature = 'signature' in part ? part.signature : undefined
-      if (signature && signature !== DUMMY_SIGNATURE && !before.includes(JSON.stringify(signature))) {
+      if (!signature || signature === DUMMY_SIGNATURE) continue
+      if (!historyReading(history).text.includes(JSON.stringify(signature)))
         return `honest: the signature ${signature} was altered`
-      }
     }
   }
   return undefined
@@ -76,17 +103,39 @@ interface Reading {
   tokens: readonly string[]
 }
 
-/** Each history is judged for every profile, and read once. */
-const readings = new WeakMap<readonly ProviderMessage[], Reading>()
+// u: a user's text, x: anybody's text, s: an instruction, a: an answer, r: a result, v: a vendor part's words.
+const TOKEN = /\b[uxsarv]\d+#/g
 
-function readingOf(history: readonly ProviderMessage[]): Reading {
-  const known = readings.get(history)
-  if (known) return known
-  const text = written(history)
-  // u: a user's text, x: anybody's text, s: an instruction, a: an answer, r: a result, v: a vendor part's words.
-  const reading = { text, tokens: [...new Set(text.match(/\b[uxsarv]\d+#/g))] }
-  readings.set(history, reading)
-  return reading
+/** Each history is judged for every profile, and read once; so is each part, which most profiles send as it is. */
+const readings = boundedCache<object, Reading>()
+
+function historyReading(history: readonly ProviderMessage[]): Reading {
+  return readings(history, () => {
+    const tokens = new Set(history.flatMap(message => messageReading(message).tokens))
+    return { text: joined(history), tokens: [...tokens] }
+  })
+}
+
+function joined(messages: readonly ProviderMessage[]): string {
+  return messages.map(message => messageReading(message).text).join('\n')
+}
+
+function messageReading(message: ProviderMessage): Reading {
+  return readings(message, () => {
+    const { parts, ...rest } = message
+    const all = [reading(rest), ...parts.map(part => partReading(part))]
+    return { text: all.map(one => one.text).join('\n'), tokens: all.flatMap(one => one.tokens) }
+  })
+}
+
+function partReading(part: ProviderPart): Reading {
+  // Some histories hold text where a part should be.
+  return typeof part === 'object' ? readings(part, () => reading(part)) : reading(part)
+}
+
+function reading(value: unknown): Reading {
+  const text = written(value)
+  return { text, tokens: text.match(TOKEN) ?? [] }
 }
 
 /** All of it as text, whatever it is: what JSON cannot say, and what is nested too deeply for it. */

@@ -11,17 +11,37 @@ import type {
 } from '../../src/provider/provider.js'
 
 export function violations(messages: readonly ProviderMessage[], profile: string): string[] {
-  const rules = RULES[profile]
-  if (!rules) throw new Error(`no rules for ${profile}`)
   const found: string[] = []
-  for (const [index, message] of messages.entries()) checkMessage(message, index, rules, found)
-  checkOrder(messages, rules, found)
-  checkPairs(messages, rules, found)
-  checkSignatures(messages, rules, found)
-  if (rules.plainTurnsAlternate) checkPlainTurns(messages, found)
-  if (rules.resultNamedAsCall) checkNames(messages, found)
+  findViolations(messages, profile, found, Infinity)
   return found
 }
+
+/** Whether the profile's servers would take a history: the first rule that it breaks is enough to know. */
+export function isLegal(messages: readonly ProviderMessage[], profile: string): boolean {
+  const found: string[] = []
+  findViolations(messages, profile, found, 1)
+  return found.length === 0
+}
+
+/** Stops after the check that brings the number of violations to `most`. */
+function findViolations(
+  messages: readonly ProviderMessage[],
+  profile: string,
+  found: string[],
+  most: number,
+): void {
+  const rules = RULES[profile]
+  if (!rules) throw new Error(`no rules for ${profile}`)
+  for (let index = 0; index < messages.length && found.length < most; index++)
+    checkMessage(messages[index] as ProviderMessage, index, rules, found)
+  for (const check of CHECKS) {
+    if (found.length >= most) return
+    check(messages, rules, found)
+  }
+}
+
+/** What is checked besides the single messages. */
+const CHECKS = [checkOrder, checkPairs, checkSignatures, checkPlainTurns, checkNames]
 
 interface Rules {
   vendor: string
@@ -290,10 +310,8 @@ function checkPart(part: ProviderPart, role: string, rules: Rules, say: (what: s
     say(`${part?.type} under ${role}`)
     return
   }
-  const { signature, ...rest } = part as { signature?: string }
-  const media =
-    part.type === 'tool-result' ? { media: part.media?.map(({ signature: _, ...one }) => one) } : {}
-  checkValue(part.type === 'text' || part.type === 'reasoning' ? part.text : { ...rest, ...media }, 0, say)
+  for (const fault of valueFaults(part)) say(fault)
+  const { signature } = part as { signature?: string }
   if (rules.checksSignatures && signature !== undefined && !/^[\w+/-]+={0,2}$/.test(signature))
     say('signature form')
   switch (part.type) {
@@ -328,13 +346,39 @@ function checkPart(part: ProviderPart, role: string, rules: Rules, say: (what: s
   }
 }
 
+/** What is found for a key, once. It holds few keys: one history is checked after the other. */
+export function boundedCache<Key, Value>(): (key: Key, find: () => Value) => Value {
+  const known = new Map<Key, Value>()
+  return (key, find) => {
+    const found = known.get(key)
+    if (found !== undefined) return found
+    if (known.size > 2000) known.clear()
+    const fresh = find()
+    known.set(key, fresh)
+    return fresh
+  }
+}
+
+const faultsByPart = boundedCache<ProviderPart, readonly string[]>()
+
+/** What no profile takes. Most profiles send a part as it is; histories are frozen, so what was read of it holds. */
+function valueFaults(part: ProviderPart): readonly string[] {
+  return faultsByPart(part, () => {
+    const faults: string[] = []
+    const { signature: _, ...rest } = part as { signature?: string }
+    const media =
+      part.type === 'tool-result' ? { media: part.media?.map(({ signature: _, ...one }) => one) } : {}
+    const value = part.type === 'text' || part.type === 'reasoning' ? part.text : { ...rest, ...media }
+    checkValue(value, 0, fault => faults.push(fault))
+    return faults
+  })
+}
+
+const LONE_SURROGATE = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/
+
 /** Text is well formed, and everything else is what JSON can say, at most 64 levels deep. */
 function checkValue(value: unknown, depth: number, say: (what: string) => void): void {
-  if (
-    typeof value === 'string' &&
-    /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/.test(value)
-  )
-    say('lone surrogate')
+  if (typeof value === 'string' && LONE_SURROGATE.test(value)) say('lone surrogate')
   if (typeof value === 'bigint') say('big number')
   if (typeof value !== 'object' || value === null) return
   if (depth > 64) say('nested too deeply')
@@ -458,8 +502,10 @@ function partsOf<Type extends 'tool-call' | 'tool-result'>(message: ProviderMess
 const keyOf = (part: ToolCallPart | ToolResultPart) => (part.id === '' ? `name ${part.name}` : part.id)
 
 function checkPairs(messages: readonly ProviderMessage[], rules: Rules, found: string[]): void {
-  const allIds = messages.flatMap(message => partsOf(message, 'tool-call').map(call => call.id))
-  if (rules.uniqueIds === 'history' && new Set(allIds).size < allIds.length) found.push('ids repeat')
+  if (rules.uniqueIds === 'history') {
+    const allIds = messages.flatMap(message => partsOf(message, 'tool-call').map(call => call.id))
+    if (new Set(allIds).size < allIds.length) found.push('ids repeat')
+  }
   if (rules.uniqueIds === 'message') {
     for (const [index, message] of messages.entries()) {
       const ids = partsOf(message, 'tool-call').flatMap(call => call.id || [])
@@ -518,7 +564,8 @@ function isAnswer(messages: readonly ProviderMessage[], index: number): boolean 
   return false
 }
 
-function checkPlainTurns(messages: readonly ProviderMessage[], found: string[]): void {
+function checkPlainTurns(messages: readonly ProviderMessage[], rules: Rules, found: string[]): void {
+  if (!rules.plainTurnsAlternate) return
   const plain = messages.filter(
     ({ role, parts }) =>
       role !== 'system' && role !== 'tool' && !parts.some(part => part.type === 'tool-call'),
@@ -529,7 +576,8 @@ function checkPlainTurns(messages: readonly ProviderMessage[], found: string[]):
 }
 
 /** Every result has the name of the call that it answers. */
-function checkNames(messages: readonly ProviderMessage[], found: string[]): void {
+function checkNames(messages: readonly ProviderMessage[], rules: Rules, found: string[]): void {
+  if (!rules.resultNamedAsCall) return
   messages.forEach((message, index) => {
     const calls = partsOf(message, 'tool-call')
     const names = new Map(calls.map(call => [call.id, call.name]))

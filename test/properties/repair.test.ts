@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { ProviderMessage } from '../../src/provider/provider.js'
 import { repairHistory } from '../../src/provider/repair/repair-history.js'
 import { SEED } from '../support/seed.js'
-import { buildHistory, tapeChooser } from './repair-generator.js'
+import { buildHistory, deepFreeze, tapeChooser } from './repair-generator.js'
 import { checkLaws, PROFILE_NAMES } from './repair-laws.js'
 
 const tapes = fc.array(fc.nat(9999), { maxLength: 160, size: 'max' })
@@ -37,12 +37,3 @@ test('equal histories give equal requests', () => {
     { numRuns: 250, seed: SEED },
   )
 })
-
-function deepFreeze<Value>(value: Value): Value {
-  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
-  // Bytes cannot be frozen.
-  if (ArrayBuffer.isView(value)) return value
-  Object.freeze(value)
-  for (const inner of Object.values(value)) deepFreeze(inner)
-  return value
-}

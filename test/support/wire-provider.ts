@@ -82,7 +82,7 @@ export class WireProvider implements Provider {
   #toBody(prepared: PreparedRequest): unknown {
     if (this.#profile.startsWith('gemini')) return toGeminiRequest(prepared)
     if (this.#profile.startsWith('anthropic')) return toAnthropicRequest(prepared)
-    if (this.#profile === 'openai-responses') return toResponsesRequest(prepared)
+    if (this.#profile.endsWith('-responses')) return toResponsesRequest(prepared)
     if (this.#profile === 'converse') return toConverseRequest(prepared)
     return toChatRequest(prepared, chatQuirks(this.#profile))
   }

@@ -26,6 +26,8 @@ export interface JudgeOptions {
 /** What Anthropic's SDK 1.x sends, and the beta without which a body cannot say what becomes of bound thinking. */
 const CURRENT_HEADERS = { 'anthropic-version': '2026-10-21', 'anthropic-beta': BINDING_BETA }
 
+const NEEDS_PROFILE = `needs one of these profiles: ${STRICT_PROFILES.join(', ')}`
+
 /**
  * Every rule of a profile that a request body breaks, in the order in which the vendor would notice; empty
  * when the vendor would accept it. The same rules as the server's, without HTTP.
@@ -37,11 +39,7 @@ const CURRENT_HEADERS = { 'anthropic-version': '2026-10-21', 'anthropic-beta': B
  * ```
  */
 export function judge(profile: StrictProfile, body: unknown, options: JudgeOptions = {}): Violation[] {
-  checkArgument(
-    STRICT_PROFILES.includes(profile),
-    'judge',
-    `needs one of these profiles: ${STRICT_PROFILES.join(', ')}`,
-  )
+  checkArgument(STRICT_PROFILES.includes(profile), 'judge', NEEDS_PROFILE)
   if (!isObject(body)) return [notAnObject(profile)]
   return familyOf(profile).judge(body, judgeContext(profile, options))
 }
