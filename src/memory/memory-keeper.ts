@@ -6,13 +6,20 @@
  * - Each step (an index of 128 messages, one observation, one reflection) is one transaction that compares what it was
  *   made from, so a killed process leaves no half step and two processes add nothing twice.
  * - The current turn and calls that wait for an answer are not observed.
+ * - A session in which nothing was left to do is known by how much it held then: after a run only what the run added is
+ *   read, and until that is enough for a step nothing else is.
  */
 import { within } from '../base/pause.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
 import { MEMORY_SHARE } from '../session/budget.js'
 import { type SessionKey, type StoredMessage, toolCallKind } from '../session/message.js'
-import type { ObservationStep, ObserverUsage, StoredObservation } from '../session/session-memory.js'
+import type {
+  MemoryProgress,
+  ObservationStep,
+  ObserverUsage,
+  StoredObservation,
+} from '../session/session-memory.js'
 import { countTextTokens } from '../session/tokens.js'
 import { type IndexProgress, indexSession, type MemoryCapableStore, turnStart } from './index-session.js'
 import { chooseLog, logText } from './memory-log.js'
@@ -45,20 +52,37 @@ export interface MemoryWork extends IndexProgress {
   observed: number
 }
 
+/** Messages that are not observed yet: the number of the last, and the tokens of all of them. */
+interface Unobserved {
+  throughSeq: number
+  tokens: number
+}
+
+interface IdleSession extends Unobserved {
+  indexedSeq: number
+}
+
 export class MemoryKeeper {
   readonly #options: MemoryKeeperOptions
   readonly #abort = new AbortController()
   /** One job for each session; a second request is done by one more job after it. */
   readonly #jobs = new Map<string, { ended: Promise<void>; again: boolean }>()
   readonly #failures = new Map<string, number>()
+  /** Sessions in which nothing was left to do, oldest first. */
+  readonly #idle = new Map<string, IdleSession>()
 
   constructor(options: MemoryKeeperOptions) {
     this.#options = options
   }
 
+  /** A session is loaded for a run. What the run adds is attended to when it ends. */
+  open(key: SessionKey): void {
+    if (!this.#idle.has(nameOf(key))) this.attend(key)
+  }
+
   /** Does what there is to do for a session, in the background. */
   attend(key: SessionKey): void {
-    const name = JSON.stringify([key.appName, key.userId, key.sessionId])
+    const name = nameOf(key)
     const running = this.#jobs.get(name)
     if (running) running.again = true
     if (running || this.#abort.signal.aborted) return
@@ -76,25 +100,57 @@ export class MemoryKeeper {
   async work(key: SessionKey, { all = false, onProgress }: AttendOptions = {}): Promise<void> {
     const { store } = this.#options
     const { signal } = this.#abort
+    const idle = all ? undefined : await this.#added(key)
+    // Remembered again at the end: a step that fails is tried again.
+    this.#idle.delete(nameOf(key))
+    const observes = !idle || idle.tokens >= this.#rangeTokens
+    if (idle && !observes && !this.#isDue(idle.throughSeq - idle.indexedSeq)) return this.#remember(key, idle)
     const progress = await store.memory.progress(key)
     if (!progress) return
-    let observed = progress.observedSeq
-    const pending = progress.totalMessages - progress.indexedSeq
-    const isDue = pending >= (this.#options.indexesAtOnce ? 1 : INDEXED_TOGETHER)
+    let { observedSeq: observed, indexedSeq } = progress
+    const { totalMessages: total } = progress
     const report = (index: IndexProgress) => onProgress?.({ ...index, observed })
-    if (all || isDue) await indexSession(store, key, { signal, onProgress: report })
-    const total = progress.totalMessages
-    for (
-      let next = await this.#observeNext(key, all);
-      next !== undefined;
-      next = await this.#observeNext(key, all)
-    ) {
-      observed = next
+    if (all || this.#isDue(total - indexedSeq))
+      indexedSeq = (await indexSession(store, key, { signal, onProgress: report })).indexed
+    if (idle && !observes) return this.#remember(key, { ...idle, indexedSeq })
+    let step = await this.#observeNext(key, all, progress)
+    for (; step !== undefined && 'observedSeq' in step; step = await this.#observeNext(key, all)) {
+      observed = step.observedSeq
       onProgress?.({ indexed: total, total, observed })
       await new Promise(resume => setImmediate(resume))
     }
     for (let round = 0; round < MOST_ROUNDS && (await this.#reflect(key)); round++)
       await new Promise(resume => setImmediate(resume))
+    if (step) this.#remember(key, { ...step, indexedSeq })
+  }
+
+  get #rangeTokens(): number {
+    return this.#options.budgetTokens * MEMORY_SHARE
+  }
+
+  #isDue(unindexed: number): boolean {
+    return unindexed >= (this.#options.indexesAtOnce ? 1 : INDEXED_TOGETHER)
+  }
+
+  /**
+   * An idle session with what was added to it since. `undefined` when it is not known as idle, and when the number of new
+   * messages says that it is not what it was: none after a run, or more than a run adds.
+   */
+  async #added(key: SessionKey): Promise<IdleSession | undefined> {
+    const idle = this.#idle.get(nameOf(key))
+    if (!idle) return undefined
+    const { throughSeq: afterSeq, tokens, indexedSeq } = idle
+    const added = await this.#options.store.readMessages(key, { afterSeq, limit: MOST_MESSAGES })
+    const last = added.at(-1)
+    if (!last || added.length === MOST_MESSAGES) return undefined
+    const sum = added.reduce((all, message) => all + message.tokens, tokens)
+    return { throughSeq: last.seq, tokens: sum, indexedSeq }
+  }
+
+  #remember(key: SessionKey, idle: IdleSession): void {
+    const [oldest] = this.#idle.keys()
+    if (oldest !== undefined && this.#idle.size >= MOST_IDLE) this.#idle.delete(oldest)
+    this.#idle.set(nameOf(key), idle)
   }
 
   /** Waits until nothing is under way. */
@@ -139,16 +195,20 @@ export class MemoryKeeper {
     await within(CLOSE_MS, this.settled())
   }
 
-  /** Observes one range. Returns its end, or `undefined` when there is nothing to observe. */
-  async #observeNext(key: SessionKey, all: boolean): Promise<number | undefined> {
+  /** Observes one range. Returns its end, or what there is when it is too little to be observed. */
+  async #observeNext(
+    key: SessionKey,
+    all: boolean,
+    known?: MemoryProgress,
+  ): Promise<{ observedSeq: number } | Unobserved | undefined> {
     const { store, logger } = this.#options
     if (this.#abort.signal.aborted) return undefined
-    const progress = await store.memory.progress(key)
+    const progress = known ?? (await store.memory.progress(key))
     if (!progress) return undefined
     const afterSeq = progress.observedSeq
-    const messages = await this.#range(key, afterSeq, all)
+    const { messages, ...unobserved } = await this.#range(key, afterSeq, all)
     const last = messages.at(-1)
-    if (!last) return undefined
+    if (!last) return unobserved
     const { lines, refused, usage } = await this.#ask(key, messages)
     if (refused > 0) logger.warn('Notes of the observer were refused', { refused, sessionId: key.sessionId })
     const added = await store.memory.observe(key, {
@@ -156,9 +216,10 @@ export class MemoryKeeper {
       observations: lines.map(withTerms),
       ...this.#usedBy(usage),
     })
+    if (added) return { observedSeq: last.seq }
     // Another process was faster.
-    if (!added) return (await store.memory.progress(key))?.observedSeq
-    return last.seq
+    const reached = await store.memory.progress(key)
+    return reached && { observedSeq: reached.observedSeq }
   }
 
   #usedBy(usage: ObserverUsage | undefined): Pick<ObservationStep, 'usage' | 'runId'> {
@@ -191,8 +252,12 @@ export class MemoryKeeper {
   }
 
   /** The next messages to observe: about a quarter of the budget, before the current turn. */
-  async #range(key: SessionKey, afterSeq: number, all: boolean): Promise<StoredMessage[]> {
-    const { store, budgetTokens } = this.#options
+  async #range(
+    key: SessionKey,
+    afterSeq: number,
+    all: boolean,
+  ): Promise<Unobserved & { messages: StoredMessage[] }> {
+    const { store } = this.#options
     const end = await turnStart(store, key)
     const messages = await store.readMessages(key, { afterSeq, beforeSeq: end, limit: MOST_MESSAGES })
     const range: StoredMessage[] = []
@@ -206,12 +271,15 @@ export class MemoryKeeper {
         if (toolCallKind(call, message.role) === 'call') open.add(call.id)
         else open.delete(call.id)
       if (open.size === 0) closed = range.length
-      if (closed === range.length && tokens >= budgetTokens * MEMORY_SHARE) return range
+      if (closed === range.length && tokens >= this.#rangeTokens) break
     }
+    const read = { throughSeq: range.at(-1)?.seq ?? afterSeq, tokens }
+    const isEnough = closed === range.length && tokens >= this.#rangeTokens
+    if (isEnough) return { ...read, messages: range }
     const isMore = messages.length === MOST_MESSAGES
     // A call without an answer is left for later, unless its session has moved far beyond it.
-    if (isMore) return closed > 0 ? range.slice(0, closed) : range
-    return all ? range.slice(0, closed) : []
+    if (isMore) return { ...read, messages: closed > 0 ? range.slice(0, closed) : range }
+    return { ...read, messages: all ? range.slice(0, closed) : [] }
   }
 
   /** Joins the older half of the observations when there are more than requests have room for. */
@@ -252,6 +320,10 @@ export class MemoryKeeper {
   }
 }
 
+function nameOf({ appName, userId, sessionId }: SessionKey): string {
+  return JSON.stringify([appName, userId, sessionId])
+}
+
 /** Nothing is left for an observer: rules cost nothing. */
 function isBudgetSpent(error: unknown): boolean {
   return error instanceof AgentError && error.code === 'budget-spent'
@@ -260,6 +332,8 @@ function isBudgetSpent(error: unknown): boolean {
 /** Messages that wait before they are indexed together. */
 const INDEXED_TOGETHER = 128
 const MOST_FAILURES = 3
+/** Idle sessions that are known. */
+const MOST_IDLE = 10_000
 const MOST_MESSAGES = 200
 const MOST_CURRENT = 1000
 const MOST_REFLECTED = 200

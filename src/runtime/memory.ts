@@ -93,7 +93,7 @@ export function createMemory(parts: MemoryParts): RuntimeMemory | undefined {
       const scope = runScope.getStore()
       if (scope === undefined || key.appName !== appName) return
       keys.set(scope.runId, { key, scope })
-      keeper.attend(key)
+      keeper.open(key)
     },
     onEvent({ type, runId }) {
       const run = type === 'run-finish' ? keys.get(runId) : undefined

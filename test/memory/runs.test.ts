@@ -1,6 +1,10 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { AgentError } from '../../src/errors.js'
 import { createRuntime, type Runtime } from '../../src/index.js'
+import { silentLogger } from '../../src/logger.js'
+import type { MemoryCapableStore } from '../../src/memory/index-session.js'
+import { MemoryKeeper } from '../../src/memory/memory-keeper.js'
+import type { Observer } from '../../src/memory/observer.js'
 import type { GenerateRequest } from '../../src/provider/provider.js'
 import type { HistoryOptions } from '../../src/runtime/options.js'
 import { type Script, ScriptedProvider } from '../../src/testing/scripted-provider.js'
@@ -74,6 +78,83 @@ describe.each(DRIVERS)('runs with memory in $name', driver => {
       observedSeq: 0,
     })
   })
+
+  test('after a run too short for a note, one read of what it added; before the next one none', async () => {
+    const { keeper, key, reads, add } = await keep()
+    await add(2)
+    await keeper.work(key)
+    await add(2)
+    reads.length = 0
+    keeper.attend(key)
+    await keeper.settled()
+    keeper.open(key)
+    await keeper.settled()
+    expect(reads).toEqual(['readMessages'])
+  })
+
+  test('short runs are noted when they are enough together, also in a session that was deleted and created again', async () => {
+    const { keeper, key, add } = await keep()
+    const observed = async () => (await place.store.memory?.progress(key))?.observedSeq
+    for (let turn = 0; turn < 12; turn++) {
+      await add(2)
+      await keeper.work(key)
+    }
+    // The last turn is the current one, and less than a quarter of the budget waits for more.
+    expect(await observed()).toBeGreaterThan(14)
+    await place.store.deleteSession(key)
+    for (let turn = 0; turn < 8; turn++) {
+      await add(2)
+      await keeper.work(key)
+    }
+    expect(await observed()).toBeGreaterThan(4)
+  })
+
+  test('what was known of a session is read again after a step that failed', async () => {
+    const { keeper, key, reads, add } = await keep(() => Promise.reject(new Error('no observer')))
+    await add(2)
+    await keeper.work(key)
+    await add(12)
+    await expect(keeper.work(key)).rejects.toThrow('no observer')
+    reads.length = 0
+    await expect(keeper.work(key)).rejects.toThrow('no observer')
+    expect(reads).toContain('progress')
+  })
+
+  /** A keeper whose reads are listed, and a session to add messages of 50 tokens to. */
+  async function keep(observe?: Observer['observe']) {
+    const reads: string[] = []
+    const listed = <T extends object>(target: T): T =>
+      new Proxy(target, {
+        get(_target, name) {
+          const value: unknown = Reflect.get(target, name)
+          if (typeof value === 'object' && value !== null) return listed(value)
+          if (typeof value !== 'function') return value
+          return (...args: unknown[]) => {
+            reads.push(String(name))
+            return Reflect.apply(value, target, args)
+          }
+        },
+      })
+    const key = KEY(`kept-${driver.name}-${sessions++}`)
+    const keeper = new MemoryKeeper({
+      store: listed(place.store) as MemoryCapableStore,
+      logger: silentLogger,
+      budgetTokens: 1000,
+      canRecall: true,
+      ...(observe ? { observer: { observe } } : {}),
+    })
+    onTestFinished(() => keeper.close())
+    const add = async (count: number) => {
+      if (!(await place.store.describeSession(key))) await place.store.createSession(key)
+      for (let index = 0; index < count; index++)
+        await place.store.appendMessage(key, {
+          role: index % 2 === 0 ? 'user' : 'assistant',
+          content: `Sentence ${index}. ${'word '.repeat(45)}`,
+          timestamp: 1,
+        })
+    }
+    return { keeper, key, reads, add }
+  }
 
   test('a history within the budget is sent whole, without notes', async () => {
     const { runtime, main, sessionId } = await start({ memory: {} })
