@@ -1,16 +1,18 @@
 // One user, a budget of $1 a day, 100 runs at once in four processes: the server's own bill never exceeds it.
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, type TestContext, test } from 'vitest'
 import { startBilling } from '../support/billing-provider.js'
 import { runScript } from '../support/child.js'
 import { createStoreDatabase } from '../support/postgres.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 
+type Context = Pick<TestContext, 'onTestFinished'>
+
 const stores = [
   ['SQLite', async () => `sqlite:${join(await temporaryFolder(), 'spend.db')}`],
   [
     'PostgreSQL',
-    async () => {
+    async ({ onTestFinished }: Context) => {
       const database = await createStoreDatabase()
       onTestFinished(database.drop)
       return database.url
@@ -20,12 +22,13 @@ const stores = [
 
 const NAMES = ['one', 'two', 'three', 'four']
 
-describe.each(stores)('in %s', (_name, address) => {
-  test('work that fits is done, although the worst case of a tenth of it would not fit', async () => {
+// Side by side: what killed processes had reserved is waited for.
+describe.concurrent.each(stores)('in %s', (_name, address) => {
+  test('work that fits is done, although the worst case of a tenth of it would not fit', async context => {
     // 100 answers cost less than $0.30 together; at their output limit of 32,000 tokens each is $1.28.
     const billed = await startBilling(() => ({ text: 'Done.', outputTokens: 50 }))
-    onTestFinished(() => billed.server.close())
-    const store = await address()
+    context.onTestFinished(() => billed.server.close())
+    const store = await address(context)
     const children = NAMES.map(name =>
       runScript('spend-child.ts', [store, billed.server.baseUrl, name, '25']),
     )
@@ -36,7 +39,7 @@ describe.each(stores)('in %s', (_name, address) => {
     expect(billed.peak()).toBeLessThanOrEqual(1)
   }, 240_000)
 
-  test('work that does not fit ends at the budget, also when processes are killed', async () => {
+  test('work that does not fit ends at the budget, also when processes are killed', async context => {
     // 100 answers of 800 tokens would cost more than $3.
     let answered = 0
     const billed = await startBilling(async () => {
@@ -45,8 +48,8 @@ describe.each(stores)('in %s', (_name, address) => {
       await new Promise(resolve => setTimeout(resolve, 30))
       return { text: 'Done.', outputTokens: 800 }
     })
-    onTestFinished(() => billed.server.close())
-    const store = await address()
+    context.onTestFinished(() => billed.server.close())
+    const store = await address(context)
     const children = NAMES.map(name =>
       runScript('spend-child.ts', [store, billed.server.baseUrl, name, '25']),
     )

@@ -13,7 +13,7 @@ import type { RequestSummary, SummaryMessage } from '../../src/testing/strict/sc
 import { removeFolder } from '../support/temporary-folder.js'
 
 /** Ends after these kills; the time is a bound for a machine that is busy with other work. */
-const SHORT = { processes: 2, sessions: 6, kills: 5, limitMs: 60_000 }
+const SHORT = { processes: 2, sessions: 4, kills: 5, limitMs: 60_000 }
 
 describe.each(['sqlite', 'postgres'])('servers on %s', store => {
   test('are killed at every kind of moment: nothing is lost, doubled, interleaved, stuck or given up', {
@@ -32,7 +32,7 @@ describe.each(['sqlite', 'postgres'])('servers on %s', store => {
 test('servers whose runs DBOS dispatches lose and double nothing when one is killed', {
   timeout: 1_200_000,
 }, async () => {
-  const kills = { kills: 2, events: ['kill'] as const, engine: 'dbos' as const }
+  const kills = { kills: 2, sessions: 3, events: ['kill'] as const, engine: 'dbos' as const }
   const report = await runChaos({ ...SHORT, ...kills, store: 'postgres', seed: 'dispatched' })
   expect(report.problems, `evidence in ${report.folder}`).toEqual([])
   expect(report.kills).toBeGreaterThan(0)
@@ -43,7 +43,8 @@ test('servers whose runs DBOS dispatches lose and double nothing when one is kil
 test('a server that repeats payments with an unknown outcome is found out', {
   timeout: 1_200_000,
 }, async () => {
-  const kills = { kills: 2, points: ['blind-after'] as const, events: ['kill'] as const, sabotage: true }
+  const few = { sessions: 2, kills: 2, sabotage: true }
+  const kills = { ...few, points: ['blind-after'] as const, events: ['kill'] as const }
   const report = await runChaos({ ...SHORT, ...kills, store: 'sqlite', seed: 'sabotage' })
   expect(report.problems.map(({ kind }) => kind)).toContain('doubled')
   if (report.folder) await removeFolder(report.folder)

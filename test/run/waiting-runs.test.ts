@@ -1,5 +1,6 @@
-// A run that waits for a person holds no lease and no memory, and continues in whichever process there is.
-import { expect, onTestFinished, test } from 'vitest'
+// A run that waits for a person holds no lease and no memory, and continues in whichever process there is. The tests run
+// side by side, because each waits until its run has left memory.
+import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { AgentError } from '../../src/errors.js'
 import type { RunEvent } from '../../src/run/run-event.js'
@@ -56,7 +57,9 @@ async function eventsOf(runtime: Runtime, runId: string): Promise<RunEvent[]> {
   return events
 }
 
-test('runAndCollect returns what the run waits for, and the answer of another process continues it', async () => {
+test.concurrent('runAndCollect returns what the run waits for, and the answer of another process continues it', async ({
+  onTestFinished,
+}) => {
   const store = await openStore('memory:')
   const payments: string[] = []
   const first = await office(store, payments)
@@ -82,7 +85,7 @@ test('runAndCollect returns what the run waits for, and the answer of another pr
   expect(events.find(({ type }) => type === 'run-resumed')).toMatchObject({ attempt: 1, replayedSteps: 1 })
 })
 
-test('a refusal reaches the model, and nothing is paid', async () => {
+test.concurrent('a refusal reaches the model, and nothing is paid', async ({ onTestFinished }) => {
   const store = await openStore('memory:')
   const payments: string[] = []
   const { runtime } = await office(store, payments)
@@ -94,7 +97,7 @@ test('a refusal reaches the model, and nothing is paid', async () => {
   expect(events.find(({ type }) => type === 'tool-result')).toMatchObject({ isError: true })
 })
 
-test('an answer that was given survives the process that took it', async () => {
+test.concurrent('an answer that was given survives the process that took it', async ({ onTestFinished }) => {
   const store = await openStore('memory:')
   const payments: string[] = []
   const first = await office(store, payments)
@@ -117,7 +120,9 @@ test('an answer that was given survives the process that took it', async () => {
   expect(events.at(-1)).toMatchObject({ finishReason: 'stop' })
 })
 
-test('a refusal whose result was reported and not stored is not asked again', async () => {
+test.concurrent('a refusal whose result was reported and not stored is not asked again', async ({
+  onTestFinished,
+}) => {
   const store = await openStore('memory:')
   const payments: string[] = []
   const first = await office(store, payments)
@@ -155,7 +160,9 @@ test('a refusal whose result was reported and not stored is not asked again', as
   expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop' })
 }, 20_000)
 
-test('an answer that a process has read and not recorded reaches the one that continues the run', async () => {
+test.concurrent('an answer that a process has read and not recorded reaches the one that continues the run', async ({
+  onTestFinished,
+}) => {
   const store = await openStore('memory:')
   const payments: string[] = []
   const first = await office(store, payments)
@@ -190,7 +197,9 @@ test('an answer that a process has read and not recorded reaches the one that co
   expect(events.at(-1)).toMatchObject({ finishReason: 'stop' })
 })
 
-test('an answer that the store does not take is refused, also where the run waits in memory, and can be repeated', async () => {
+test.concurrent('an answer that the store does not take is refused, also where the run waits in memory, and can be repeated', async ({
+  onTestFinished,
+}) => {
   const store = await openStore('memory:')
   const payments: string[] = []
   const process = crashable(store)
@@ -224,7 +233,9 @@ test('an answer that the store does not take is refused, also where the run wait
   expect(events.at(-1)).toMatchObject({ finishReason: 'stop' })
 })
 
-test('later messages wait behind a run that waits, and are answered after it', async () => {
+test.concurrent('later messages wait behind a run that waits, and are answered after it', async ({
+  onTestFinished,
+}) => {
   const store = await openStore('memory:')
   const payments: string[] = []
   const own = await office(store, payments)
@@ -241,7 +252,7 @@ test('later messages wait behind a run that waits, and are answered after it', a
   expect(order).toEqual(['Pay.', 'And?'])
 })
 
-test('a run that waits can be stopped', async () => {
+test.concurrent('a run that waits can be stopped', async ({ onTestFinished }) => {
   const store = await openStore('memory:')
   const payments: string[] = []
   const own = await office(store, payments)
@@ -253,7 +264,9 @@ test('a run that waits can be stopped', async () => {
   expect(payments).toEqual([])
 })
 
-test('a caller that reads the events of the run gets those of its continuation', async () => {
+test.concurrent('a caller that reads the events of the run gets those of its continuation', async ({
+  onTestFinished,
+}) => {
   const store = await openStore('memory:')
   const payments: string[] = []
   const own = await office(store, payments)
@@ -269,7 +282,9 @@ test('a caller that reads the events of the run gets those of its continuation',
   expect(payments).toHaveLength(1)
 })
 
-test('an unknown outcome that a person must judge waits like an approval', async () => {
+test.concurrent('an unknown outcome that a person must judge waits like an approval', async ({
+  onTestFinished,
+}) => {
   const store = await openStore('memory:')
   const payments: string[] = []
   const process = crashable(store)
