@@ -35,7 +35,7 @@ interface FollowedEvent {
 }
 
 export interface ClientOptions {
-  fleet: Fleet
+  fleet: Pick<Fleet, 'address'>
   failpoints: Failpoints
   random: Random
   sessions: number
@@ -132,8 +132,10 @@ export class Clients {
       const sent = this.#newMessage(sessionId, makeAsk(random, token, this.#options.hasPeople), random)
       sessions.unfinished += 1
       await this.#post(sent, random, { whenBusy: random.chance(0.1) ? 'reject' : 'queue' })
-      if (sent.acknowledgedAtMs === undefined) {
+      if (!isAccepted(sent)) {
         sessions.unfinished -= 1
+        // A request that got no answer may be accepted all the same, after a later copy was refused: its run may ask.
+        if (!sent.isRefused) this.#startFollowing(sent, random)
         continue
       }
       if (random.chance(0.04)) await this.#requestStop(sent, random)
@@ -245,7 +247,7 @@ export class Clients {
       if (event.type === 'approval-request' && event.id !== undefined) void this.#answer(sent, event, random)
     }
     while (Date.now() < this.#leaveAt) {
-      if (random.chance(0.2)) await this.#look(sent, random)
+      if (random.chance(0.2) && isAccepted(sent)) await this.#look(sent, random)
       const address = this.#options.fleet.address(random)
       const isOver = address ? await this.#followOnce(sent, address.url, asked) : false
       if (isOver) return
@@ -294,12 +296,9 @@ export class Clients {
     }
   }
 
-  /** `true` when the end of the run was read. */
-  async #followOnce(
-    { runId, followed }: Sent,
-    url: string,
-    asked: (event: FollowedEvent) => void,
-  ): Promise<boolean> {
+  /** `true` when the end of the run was read, or when it was never accepted. */
+  async #followOnce(sent: Sent, url: string, asked: (event: FollowedEvent) => void): Promise<boolean> {
+    const { runId, followed } = sent
     const after = Math.max(0, ...followed.keys())
     try {
       const response = await fetch(`${url}/api/runs/${runId}/events?after=${after}`, {
@@ -310,6 +309,10 @@ export class Clients {
         return false
       }
       if (response.status === 204) return true
+      if (response.status === 404 && !isAccepted(sent)) {
+        await response.body?.cancel()
+        return Number.isFinite(this.#leaveAt)
+      }
       if (response.status === 404)
         this.#options.wrong('not-found', 'events of an acknowledged run: 404', runId)
       if (response.status !== 200 || !response.body) {

@@ -27,7 +27,7 @@ export interface FleetOptions {
   mayFailToStart(): boolean
 }
 
-const START_MS = 90_000
+const START_MS = 300_000
 const END_MS = 30_000
 const TAIL = 4000
 

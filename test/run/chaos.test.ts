@@ -1,15 +1,20 @@
 // Servers are killed, frozen and terminated while they execute runs; nothing that was acknowledged is lost, and nothing
 // is paid twice. `npm run chaos` does the same for as long as one likes.
-import { describe, expect, test } from 'vitest'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import type { PaymentRequest } from '../../chaos/bank.js'
 import { check, type Evidence, type FinalRun, MAX_ATTEMPTS } from '../../chaos/check.js'
-import type { Sent } from '../../chaos/clients.js'
+import { Clients, isAccepted, type Sent } from '../../chaos/clients.js'
+import { Failpoints } from '../../chaos/failpoints.js'
 import { answerTo } from '../../chaos/model.js'
+import { SERVER_HEADER } from '../../chaos/orders.js'
 import { Random } from '../../chaos/random.js'
 import { runChaos } from '../../chaos/run-chaos.js'
 import type { RunEvent } from '../../src/run/run-event.js'
 import type { StoredMessage } from '../../src/session/message.js'
 import type { RequestSummary, SummaryMessage } from '../../src/testing/strict/script.js'
+import { eventually } from '../support/eventually.js'
 import { removeFolder } from '../support/temporary-folder.js'
 
 /** Ends after these kills; the time is a bound for a machine that is busy with other work. */
@@ -197,6 +202,49 @@ describe('the checks find', () => {
   ])('%s', (_name, kinds, changes) => {
     expect([...new Set(kindsOf(changes))]).toEqual(kinds)
   })
+})
+
+test('a client follows and answers a run whose acceptance it was not told, after a copy of the request was refused', async () => {
+  const posts = new Map<string, number>()
+  const answered = new Set<string>()
+  const runOf = (url = '') => /runs\/([\w-]+)/.exec(url)?.[1] ?? ''
+  const frames = (...events: object[]) => events.map(event => `data: ${JSON.stringify(event)}\n\n`).join('')
+  const server = createServer(async (request, response) => {
+    response.setHeader(SERVER_HEADER, 'token')
+    let text = ''
+    for await (const chunk of request) text += chunk
+    const { runId, whenBusy } = JSON.parse(text || '{}') as { runId?: string; whenBusy?: string }
+    if (runId !== undefined && whenBusy === 'reject') {
+      posts.set(runId, (posts.get(runId) ?? 0) + 1)
+      if (posts.get(runId) === 1) request.socket.destroy()
+      else response.writeHead(409).end('{}')
+    } else if (runId !== undefined) response.writeHead(202).end('{}')
+    else if (request.url?.includes('/approvals/')) {
+      answered.add(runOf(request.url))
+      response.writeHead(204).end()
+    } else if (request.url?.endsWith('?after=0') && posts.has(runOf(request.url)))
+      response.end(frames({ seq: 1, type: 'approval-request', id: 'c', args: {} }))
+    else response.writeHead(posts.has(runOf(request.url)) ? 404 : 204).end()
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const clients = new Clients({
+    fleet: { address: () => ({ slot: 0, url }) },
+    failpoints: new Failpoints(),
+    random: new Random('unacknowledged'),
+    sessions: 1,
+    hasPeople: true,
+    token: 'token',
+    slotOf: () => 0,
+    wrong: (kind, detail) => expect.unreachable(`${kind}: ${detail}`),
+  })
+  clients.start()
+  await eventually(() => answered.size).toBeGreaterThan(0)
+  await clients.stop()
+  await clients.finish()
+  const unacknowledged = clients.sent.filter(({ runId }) => answered.has(runId))
+  expect(unacknowledged.every(sent => !isAccepted(sent) && !sent.isRefused)).toBe(true)
 })
 
 describe('the model', () => {
