@@ -259,6 +259,34 @@ test('the roles of the documentation: the owner creates the tables in a schema, 
   expect(limited.message).toContain('permission denied for table lango_sessions. Grant the user')
 })
 
+test('the queries of the documentation are answered by the tables as they are', async () => {
+  await admin('CREATE DATABASE watched')
+  const url = urlWith({ pathname: '/watched' })
+  const store = await openStore(url)
+  const key = newKey()
+  const message = { role: 'user', author: 'user', content: 'Why?', timestamp: 1 }
+  await store.queueRun?.({ key, runId: 'waits', message, events: [{ seq: 1, type: 'run-queued' }] })
+  const texts = await Promise.all(
+    ['Number of connections', 'Retention and disk usage', 'Monitoring'].map(heading => sqlOf(heading)),
+  )
+  expect(texts.map(each => each.length)).toEqual([1, 1, 1])
+  const client = new pg.Client(url)
+  await client.connect()
+  try {
+    for (const text of texts.flat()) await client.query(text)
+    const [unfinished = ''] =
+      texts
+        .flat()
+        .join('')
+        .match(/SELECT r\.session_id[^;]*/) ?? []
+    const { rows } = await client.query(unfinished)
+    expect(rows).toMatchObject([{ run_id: 'waits', state: 'queued', has_lease: false }])
+  } finally {
+    await client.end()
+    await store.close()
+  }
+})
+
 test('row-level security of the documentation: a role sees and writes the rows of its app and user only', async () => {
   const [policies = ''] = await sqlOf('Row-level security')
   await admin('CREATE DATABASE rows')
