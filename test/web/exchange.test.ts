@@ -223,7 +223,7 @@ test('a file is looked at, its unknown agent mapped, and imported; errors say wh
     await picture(page, `${name}-error`)
     await give('session.json', JSON.stringify(EVENTS))
     await dialog.getByText('2 messages').waitFor()
-    const select = dialog.getByLabel(/Answers are by clerk/)
+    const select = dialog.getByLabel(/The answers of clerk/)
     await checkAccessible(page)
     await expectNoOverflow(page)
     await picture(page, name)

@@ -70,6 +70,8 @@ test('two clicks show the error of the provider, a third heals the history and o
     .getByText(/one was added that says so/)
     .first()
     .waitFor()
+  // The panel was opened while the run went on; its end is there without a click.
+  await page.getByText(/lango-agent · finished · 1 request/).waitFor()
   expect(await broken(page)).toEqual([])
   await photograph(page, 'gallery-healed')
   // After a reload it is a chat like any other.
@@ -162,6 +164,9 @@ test('settings are kept: the theme at once, the model for new chats', async () =
   await dialog.getByLabel('Theme').selectOption('dark')
   expect(await page.evaluate(() => document.documentElement.dataset.theme)).toBe('dark')
   await dialog.getByLabel('Model of new chats').selectOption('demo/demo')
+  expect(await dialog.getByRole('link', { name: 'How to turn it on' }).getAttribute('href')).toBe(
+    '/docs/memory',
+  )
   expect(await broken(page)).toEqual([])
   await photograph(page, 'settings')
   await page.reload()

@@ -44,7 +44,12 @@ test('the memory panel shows notes with their sources, edits them and forgets th
     ],
   })
   const page = await openChat(url)
-  await page.getByRole('button', { name: 'Memory' }).click()
+  // From the settings, as from the header of the chat.
+  await page.keyboard.press('Control+,')
+  const settings = page.getByRole('dialog', { name: 'Settings' })
+  await checkAccessible(page)
+  await settings.getByRole('button', { name: 'What is noted about this chat' }).click()
+  await settings.waitFor({ state: 'detached' })
   const notes = page.getByRole('list', { name: 'Notes' })
   await notes.getByText('The trip goes to Porto.').waitFor()
   await notes.getByRole('button', { name: 'messages 1–2' }).waitFor()

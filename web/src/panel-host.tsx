@@ -1,5 +1,5 @@
 import { lazy, Suspense } from 'react'
-import { type Panel, useChat } from './chat-context.js'
+import { type Panel, useChat, useObserved } from './chat-context.js'
 import { PageGuard, ReloadHint } from './page-guard.js'
 import { IconButton } from './shared/icon-button.js'
 
@@ -30,6 +30,7 @@ interface PanelHostProps {
 /** The panel next to the chat; its code is loaded when it is first opened. */
 export function PanelHost({ panel, sessionId, onClose }: PanelHostProps) {
   const { client, thread } = useChat()
+  const { live } = useObserved(thread.state)
   const reveal = (seq: number) => {
     // A panel that covers the chat would hide what it points to.
     if (window.innerWidth <= COVERED_WIDTH) onClose()
@@ -45,7 +46,13 @@ export function PanelHost({ panel, sessionId, onClose }: PanelHostProps) {
         ) : panel.type === 'memory' ? (
           <MemoryPanel client={client} sessionId={sessionId} onReveal={reveal} onClose={onClose} />
         ) : (
-          <InspectorPanel client={client} sessionId={sessionId} runId={panel.runId} onClose={onClose} />
+          <InspectorPanel
+            client={client}
+            sessionId={sessionId}
+            runId={panel.runId}
+            isLive={live?.runId === panel.runId}
+            onClose={onClose}
+          />
         )}
       </Suspense>
     </PageGuard>

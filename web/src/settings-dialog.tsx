@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'react'
-import { useChat } from './chat-context.js'
+import { useChat, useObserved } from './chat-context.js'
 import { DEFAULT_MODEL_KEY } from './chosen-model.js'
 import { LONGEST_ANSWER, type NumberRange, TEMPERATURE } from './chosen-thinking.js'
 import { IconButton } from './shared/icon-button.js'
@@ -52,7 +52,7 @@ export function SettingsDialog({ onClose }: { onClose: () => void }) {
       </label>
       <AnswerSettings />
       <dl>
-        <Fact name="Memory" value={info.memory ? 'on' : 'off (history.memory turns it on)'} />
+        <MemoryFact onOpen={() => dialog.current?.close()} />
         <Fact name="Stored in" value={info.store} />
         <Fact name="Repair" value={info.repair} />
         <Fact name="Version" value={info.version} />
@@ -94,6 +94,38 @@ function NumberSetting({ range, label, hint }: { range: NumberRange; label: stri
         }}
       />
     </label>
+  )
+}
+
+/** Memory is the server's: here is whether it is on, what it holds of the open chat, and how to turn it on. */
+function MemoryFact({ onOpen }: { onOpen: () => void }) {
+  const { info, thread, openPanel } = useChat()
+  const { sessionId, status } = useObserved(thread.state)
+  const isThere = sessionId !== undefined && status === 'ready'
+  return (
+    <div>
+      <dt>Memory</dt>
+      <dd>
+        {info.memory ? 'on' : 'off for this server'}
+        {info.memory && isThere ? (
+          <button
+            type="button"
+            className="settings-action"
+            onClick={() => {
+              onOpen()
+              openPanel({ type: 'memory' })
+            }}
+          >
+            What is noted about this chat
+          </button>
+        ) : null}
+        {info.memory ? null : (
+          <a className="settings-action" href="/docs/memory">
+            How to turn it on
+          </a>
+        )}
+      </dd>
+    </div>
   )
 }
 

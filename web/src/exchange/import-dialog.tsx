@@ -206,14 +206,14 @@ function FoundChats({ file, problem, onStore, onBack }: FoundChatsProps) {
       {unknownAgents.map(name => (
         <label key={name} className="import-author">
           <span>
-            Answers are by <strong>{name}</strong>, which is no agent here. The model is told in words what it
-            said and called, unless they become the answers of
+            The answers of <strong>{name}</strong> are from an agent that this server does not have. The model
+            receives them as text, tool calls included. To keep the calls, store them as answers of
           </span>
           <select
             value={authors[name] ?? ''}
             onChange={event => setAuthors({ ...authors, [name]: event.target.value })}
           >
-            <option value="">nobody: keep the name</option>
+            <option value="">no agent: keep the name</option>
             {agents.map(agent => (
               <option key={agent}>{agent}</option>
             ))}

@@ -14,12 +14,15 @@ export interface InspectorPanelProps {
   client: LangoClient
   sessionId: string
   runId: string
+  /** The run goes on while the panel is open; when it ends, its end is loaded. */
+  isLive: boolean
   onClose: () => void
 }
 
 /** For one answer: the stored history next to every request that was sent to a model. */
-export function InspectorPanel({ client, sessionId, runId, onClose }: InspectorPanelProps) {
-  const load = useCallback(() => loadRun(client, runId), [client, runId])
+export function InspectorPanel({ client, sessionId, runId, isLive, onClose }: InspectorPanelProps) {
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what a run has used is known at its end
+  const load = useCallback(() => loadRun(client, runId), [client, runId, isLive])
   const [loaded, reload] = useLoaded(load)
   const [chosen, setChosen] = useState<number>()
   if (loaded.state !== 'done') {
