@@ -1,4 +1,6 @@
 // The chat without its screen, on a real runtime: what is asked, answered, kept and given back.
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { FunctionTool, LlmAgent } from '@google/adk'
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
@@ -8,12 +10,14 @@ import {
   ChatSession,
   type ChatUi,
 } from '../../src/cli/chat/chat-session.js'
+import { runCommand } from '../../src/cli/chat/run-command.js'
 import type { OpenedRuntime } from '../../src/cli/open-runtime.js'
 import { createRegistry } from '../../src/provider/provider-registry.js'
 import type { RuntimeOptions } from '../../src/runtime/options.js'
 import { createRuntime } from '../../src/runtime/runtime.js'
 import { ScriptedProvider, type ScriptStep } from '../../src/testing/scripted-provider.js'
 import { defineTool, type OutcomeAnswer } from '../../src/tool.js'
+import { temporaryFolder } from '../support/temporary-folder.js'
 
 interface Talk {
   chat: ChatSession
@@ -166,4 +170,27 @@ test('a run that waits in the queue of its session says its place until it begin
   await sent
   expect(chat.state.items.at(-1)).toMatchObject({ kind: 'text', text: 'Second.' })
   expect((await runtime.findRun(runId))?.finished).toBe(true)
+})
+
+test('a picture is one line with its type and size, and /save writes it under a name that is no path', async () => {
+  const cwd = process.cwd()
+  const folder = await temporaryFolder()
+  const { chat } = await talk([{ text: 'A cat.' }], { agent: { name: 'root', model: 'play/m' } })
+  const { runtime } = chat.opened
+  const data = Buffer.from('not really a picture').toString('base64')
+  await runtime.runAndCollect({
+    userId: 'user',
+    sessionId: 's',
+    text: 'What is it?',
+    parts: [{ inlineData: { mimeType: 'image/png', data, displayName: '../../cat 1.png' } }],
+  })
+  await chat.open('s')
+  const line = 'picture: ../../cat 1.png · image/png · 20 B · /save writes it to a file'
+  expect(chat.state.items).toContainEqual(expect.objectContaining({ kind: 'notice', text: line }))
+  process.chdir(folder)
+  onTestFinished(() => process.chdir(cwd))
+  await runCommand(chat, {} as ChatUi, 'save', '')
+  expect(await readFile(join(folder, 'cat_1.png'), 'utf8')).toBe('not really a picture')
+  await runCommand(chat, {} as ChatUi, 'save', '')
+  expect(JSON.stringify(chat.state.items.at(-1))).toContain('the file already exists')
 })

@@ -5,6 +5,7 @@ import type { HistoryCut } from '../../session/message.js'
 import type { Source } from '../../session/sources.js'
 import {
   type Mark,
+  type MediaPart,
   missingText,
   type ReasoningItem,
   resumedText,
@@ -16,7 +17,7 @@ import {
 } from '../../transcript/item.js'
 import { stepTitle } from '../../transcript/repair-words.js'
 import { count, localTime } from '../wording.js'
-import { formatCount } from './format.js'
+import { formatBytes, formatCount } from './format.js'
 
 /** One thing on the screen. Its texts are those of models, tools and people; they are made plain when shown. */
 export type ChatItem = ChatItemBody & {
@@ -47,7 +48,7 @@ export function chatItemsOf(item: TranscriptItem): ChatItemBody[] {
   switch (item.kind) {
     case 'user': {
       const text: ChatItemBody[] = item.text.trim() === '' ? [] : [{ kind: 'user', text: item.text }]
-      return [...text, ...item.media.map(media => quiet(`attached: ${media.name ?? media.mimeType}`))]
+      return [...text, ...item.media.map(mediaLine)]
     }
     case 'text':
     case 'tool': {
@@ -61,7 +62,7 @@ export function chatItemsOf(item: TranscriptItem): ChatItemBody[] {
     case 'sources':
       return [{ kind: 'sources', sources: item.sources }]
     case 'media':
-      return [quiet(`attached: ${item.media.name ?? item.media.mimeType}`)]
+      return [mediaLine(item.media)]
     case 'mark': {
       const text = markText(item.mark)
       return text === undefined ? [] : [quiet(text)]
@@ -73,6 +74,18 @@ export function chatItemsOf(item: TranscriptItem): ChatItemBody[] {
     default:
       return item satisfies never
   }
+}
+
+/** A terminal shows no pictures: what it is, how large, and how to see it. */
+function mediaLine({ name, mimeType, data, url }: MediaPart): ChatItemBody {
+  const kind = mimeType.startsWith('image/') ? 'picture' : 'file'
+  const what = [name, mimeType, data === undefined ? undefined : formatBytes(base64Bytes(data))]
+  const where = data === undefined ? (url ?? '') : '/save writes it to a file'
+  return quiet(`${kind}: ${[...what.filter(each => each !== undefined), where].filter(Boolean).join(' · ')}`)
+}
+
+function base64Bytes(data: string): number {
+  return Math.floor((data.replace(/=+$/, '').length * 3) / 4)
 }
 
 function quiet(text: string): ChatItemBody {

@@ -19,6 +19,7 @@ export type CommandName =
   | 'reasoning'
   | 'budget'
   | 'export'
+  | 'save'
   | 'quit'
 
 export const COMMANDS: readonly ChatCommand[] = [
@@ -30,6 +31,7 @@ export const COMMANDS: readonly ChatCommand[] = [
   { name: 'reasoning', description: 'show or fold what the model thought' },
   { name: 'budget', argument: 'USD', description: 'go on with a run that ended at its budget' },
   { name: 'export', argument: '[file]', description: 'write the session to a file (.jsonl or .md)' },
+  { name: 'save', argument: '[file]', description: 'write the newest picture or file of the session' },
   { name: 'quit', description: 'leave; the session is kept' },
 ]
 

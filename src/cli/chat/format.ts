@@ -16,6 +16,10 @@ export function formatCost(dollars: number): string {
   return `$${dollars.toFixed(dollars < 0.1 ? 4 : 2)}`
 }
 
+export function formatBytes(bytes: number): string {
+  return bytes < 1024 ? `${bytes} B` : `${(bytes / 1024).toFixed(1)} KB`
+}
+
 /** `12 ms`, `1.4 s`, `2 min 5 s`. */
 export function formatDuration(milliseconds: number): string {
   const rounded = Math.max(0, Math.round(milliseconds))

@@ -11,13 +11,14 @@ import { messagePages } from '../../session/session-pages.js'
 import type { SessionStore } from '../../session/session-store.js'
 import { startsTurn } from '../../session/turn.js'
 import { fromMessages } from '../../transcript/from-messages.js'
+import type { MediaPart } from '../../transcript/item.js'
 import { stepTitle } from '../../transcript/repair-words.js'
 import { toMarkdown } from '../../transcript/to-markdown.js'
 import { plainLine } from '../plain-text.js'
 import { ago, count } from '../wording.js'
 import type { ChatSession, ChatUi } from './chat-session.js'
 import { type CommandName, helpLines, unusedSessionName } from './commands.js'
-import { formatCost, formatCount } from './format.js'
+import { formatBytes, formatCost, formatCount } from './format.js'
 import { type Choice, modelChoices } from './model-choices.js'
 
 /** Runs a command; errors are shown in the chat. */
@@ -48,6 +49,7 @@ const ACTIONS: Readonly<Record<CommandName, Action>> = {
   },
   budget: goOn,
   export: exportChat,
+  save: saveMedia,
   quit: (_chat, ui) => ui.leave(),
 }
 
@@ -175,6 +177,40 @@ async function exportSession(
   }
 }
 
+/** Writes the newest picture or file of the session. A file that exists is not overwritten. */
+async function saveMedia(chat: ChatSession, _ui: ChatUi, argument: string): Promise<void> {
+  const { store } = chat.opened.runtime
+  let newest: MediaPart | undefined
+  if (chat.exists)
+    for await (const page of messagePages(store, chat.key))
+      newest =
+        toChatMessages(page, () => undefined)
+          .flatMap(({ parts }) => parts)
+          .findLast((part): part is MediaPart => part.type === 'media' && part.data !== undefined) ?? newest
+  if (newest?.data === undefined)
+    throw new AgentError('invalid-argument', 'There is no picture or file in this session.')
+  const path = resolve(argument || fileName(newest, chat.state.sessionId))
+  const handle = await openNew(path)
+  try {
+    const data = Buffer.from(newest.data, 'base64')
+    await handle.appendFile(data)
+    chat.notice(`${newest.mimeType}, ${formatBytes(data.length)}, written to ${path}`)
+  } finally {
+    await handle.close()
+  }
+}
+
+/** A name that someone else gave is no path. */
+function fileName({ name, mimeType }: MediaPart, sessionId: string): string {
+  const plain = (name ?? '')
+    .replace(/^.*[/\\]/, '')
+    .replace(/[^\w.-]+/g, '_')
+    .replace(/^\.+/, '')
+  if (plain !== '') return plain
+  const ending = /^[\w-]+\/([a-z0-9]+)/.exec(mimeType)?.[1] ?? 'bin'
+  return `${sessionId.replace(/[^\w.-]+/g, '_')}.${ending === 'jpeg' ? 'jpg' : ending}`
+}
+
 async function openNew(path: string) {
   try {
     return await open(path, 'wx', 0o600)
@@ -272,8 +308,4 @@ function cutLimit({
 
 function row(name: string, text: string): string {
   return `  ${name.padEnd(9)} ${text}`
-}
-
-function formatBytes(bytes: number): string {
-  return bytes < 1024 ? `${bytes} B` : `${(bytes / 1024).toFixed(1)} KB`
 }
