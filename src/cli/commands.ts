@@ -125,7 +125,7 @@ const CARE: readonly CommandSpec[] = [
     name: 'lint',
     summary: 'check a history against the rules of every provider',
     description:
-      'Reports which providers would reject a history, and why. Reads a Lango export, an ADK session, a request body for\nGemini, OpenAI or Anthropic, or messages of the AI SDK, OpenAI Agents, LangChain, Mastra, Claude Code, Codex or pi,\nand recognizes which it is; "-" reads standard input.',
+      'Reports which providers would reject a history, and why. Reads a Lango export, an ADK session, a request body for\nGemini, OpenAI or Anthropic, messages of the AI SDK, OpenAI Agents, LangChain, Mastra, Claude Code, Codex or pi, or\na SQLite database that "lango sessions import" reads, and recognizes which it is; "-" reads standard input.',
     arguments: [
       { name: '[file...]', description: 'the history file, or the requests of a conversation in order' },
     ],

@@ -8,7 +8,7 @@ export const DATA_COMMANDS: readonly CommandSpec[] = [
     name: 'usage',
     summary: 'show what model calls have used and cost',
     description:
-      'Shows tokens and dollars of model calls by day (UTC), user, model and kind: those of runs, and those of the\nobserver of memory. Counted since this release of Lango wrote them.',
+      'Shows tokens and dollars of model calls by day (UTC), user, model and kind: those of runs, and those of the\nobserver of memory. Calls of releases that did not count them yet are missing.',
     options: [
       { flags: '-m, --model <provider/model>', description: 'only this model' },
       { flags: '--from <day>', description: 'the first day, such as 2026-11-01' },

@@ -135,8 +135,8 @@ function noteStrangers(strangers: readonly string[], root: string | undefined): 
   const names = strangers.map(name => `"${name}"`).join(', ')
   const pairs = strangers.map(name => `--author ${quoted(`${name}=${root}`)}`).join(' ')
   note(
-    `Answers are by ${names}, which ${strangers.length === 1 ? 'is no agent' : 'are no agents'} of this configuration: ` +
-      `"${root}" gets a description in words of what they said and called. To continue as "${root}", import with ${pairs}.`,
+    `The answers of ${names} are from ${strangers.length === 1 ? 'an agent' : 'agents'} that this configuration does not have: ` +
+      `"${root}" receives them as text, their tool calls included. To continue them as "${root}", import with ${pairs}.`,
   )
 }
 

@@ -124,7 +124,7 @@ describe('a session by an agent that is not in the configuration', () => {
     const file = join(await temporaryFolder(), 'adk.db')
     writeAdkDatabase(file, 'typescript', BRICKED)
     const { notes, store } = await imported(file)
-    expect(notes).toContain('Answers are by "root", which is no agent of this configuration')
+    expect(notes).toContain('The answers of "root" are from an agent that this configuration does not have')
     expect(notes).toContain('import with --author root=lango-agent')
     const again = await imported(file, { author: ['root=lango-agent'], as: 'mine' }, store)
     expect(again.notes).toBe('')
