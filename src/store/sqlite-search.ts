@@ -2,10 +2,12 @@
  * Searches of a large index run in a thread, so that the event loop is free meanwhile. A search of a small one takes less
  * time than a message to a thread and back, and runs where it is.
  *
- * - The thread is started when a search has taken long; it reads the file through a connection of its own, and only reads.
+ * - The thread is started when the file is large, and when a search has taken long all the same; it reads the file through
+ *   a connection of its own, and only reads.
  * - It keeps no process running, and ends before the store is closed, which needs the file for itself.
  * - Whatever the thread cannot do is done without it.
  */
+import { statSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { Worker } from 'node:worker_threads'
 import type { Row, Statement } from './sql-database.js'
@@ -14,25 +16,40 @@ import { SqliteDatabase } from './sqlite-database.js'
 /** A search that takes longer than this would be felt by other sessions. */
 const LONG_MS = 5
 
+/** The first search of a file of this size, some 10,000 messages with their index, may take longer than that. */
+const LARGE_BYTES = 8 * 1024 * 1024
+
 export class SearchableSqlite extends SqliteDatabase {
   readonly #thread: SearchThread
+  readonly #file: string
   readonly #longMs: number
+  readonly #largeBytes: number
   #isLong = false
 
-  constructor(parts: ConstructorParameters<typeof SqliteDatabase>, longMs = LONG_MS) {
+  constructor(
+    parts: ConstructorParameters<typeof SqliteDatabase>,
+    { longMs = LONG_MS, largeBytes = LARGE_BYTES } = {},
+  ) {
     super(...parts)
+    this.#file = parts[1]
     this.#longMs = longMs
+    this.#largeBytes = largeBytes
     this.#thread = new SearchThread(parts[1])
   }
 
   /** As `run`, for statements that only read. */
   async search(statement: Statement): Promise<readonly Row[]> {
+    this.#isLong ||= this.#isLarge()
     const found = this.#isLong ? await this.#thread.run(statement) : undefined
     if (found) return found
     const started = performance.now()
     const rows = await this.run(statement)
     this.#isLong ||= performance.now() - started > this.#longMs
     return rows
+  }
+
+  #isLarge(): boolean {
+    return (statSync(this.#file, { throwIfNoEntry: false })?.size ?? 0) >= this.#largeBytes
   }
 
   override async close(): Promise<void> {
