@@ -1,4 +1,4 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
+import { Scope } from '../base/scope.js'
 
 /** What the wires tell about a call that their events do not contain. */
 export interface CallObserver {
@@ -9,4 +9,4 @@ export interface CallObserver {
 }
 
 /** The observer of the call that the current code makes. */
-export const callObserver = new AsyncLocalStorage<CallObserver>()
+export const callObserver = new Scope<CallObserver>('observer')

@@ -1,4 +1,4 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
+import { Scope } from '../base/scope.js'
 
 /** What the headers of an answer say about requests that are left. */
 interface Allowance {
@@ -289,7 +289,7 @@ function timeOf(text: string | null, now: number): number | undefined {
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
 /** The limiter of the request that the current code sends. */
-export const limiterOfCall = new AsyncLocalStorage<RateLimiter>()
+export const limiterOfCall = new Scope<RateLimiter>('limiter')
 
 const limiters = new Map<string, RateLimiter>()
 const MOST_LIMITERS = 1000

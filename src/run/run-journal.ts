@@ -1,9 +1,9 @@
 /** What a run records of its events while it works, and what it is given again when it is resumed. */
-import { AsyncLocalStorage } from 'node:async_hooks'
 import { modelOfSeveral } from '../adk/adk-quirks.js'
 import type { Context, Event, LlmRequest, LlmResponse } from '../adk/sdk.js'
 import { defined } from '../base/defined.js'
 import { toJsonData } from '../base/json.js'
+import { Scope } from '../base/scope.js'
 import { AgentError, type AgentErrorJson } from '../errors.js'
 import type { SessionKey, State } from '../session/message.js'
 import type { JournalEntry, RunStep } from '../session/run-store.js'
@@ -19,13 +19,13 @@ import type { Lane, Replay } from './replay.js'
 import type { RunFinishReason } from './run-event.js'
 
 /** The tool call, as the ledger names it, whose agents are at work. */
-export const callScope = new AsyncLocalStorage<string>()
+export const callScope = new Scope<string>('call')
 
 /** The tool call, as the ledger names it, whose code is at work. */
-export const workScope = new AsyncLocalStorage<string>()
+export const workScope = new Scope<string>('work')
 
 /** The node of a workflow, by its path, that is at work. */
-export const nodeScope = new AsyncLocalStorage<string>()
+export const nodeScope = new Scope<string>('node')
 
 export interface JournalParts {
   key: SessionKey

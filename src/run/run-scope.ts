@@ -1,7 +1,7 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Context, Event, LlmRequest } from '../adk/sdk.js'
 import { defined } from '../base/defined.js'
 import { isRecord } from '../base/is-record.js'
+import { Scope } from '../base/scope.js'
 import { checkArgument } from '../errors.js'
 import { type HistoryCut, type Session, type SessionKey, toolCallKind } from '../session/message.js'
 import type { ModelOptions } from '../session/model-options.js'
@@ -92,7 +92,7 @@ export interface RunScope {
 }
 
 /** The run that the current code belongs to. */
-export const runScope = new AsyncLocalStorage<RunScope>()
+export const runScope = new Scope<RunScope>('run')
 
 /**
  * Whether a callback or a plugin is called again because its run is resumed: the agent is driven through what it did
