@@ -135,7 +135,7 @@ function noteStrangers(strangers: readonly string[], root: string | undefined): 
   const names = strangers.map(name => `"${name}"`).join(', ')
   const pairs = strangers.map(name => `--author ${quoted(`${name}=${root}`)}`).join(' ')
   note(
-    `The answers of ${names} are from ${strangers.length === 1 ? 'an agent' : 'agents'} that this configuration does not have: ` +
+    `The answers of ${names} ${strangers.length === 1 ? 'are from an agent' : 'are from agents'} that this configuration does not have: ` +
       `"${root}" receives them as text, their tool calls included. To continue them as "${root}", import with ${pairs}.`,
   )
 }

@@ -6,10 +6,10 @@ import { messagesToContents, restoringEvents } from '../adk/session/messages-to-
 import { isRecord } from '../base/is-record.js'
 import { inSlices } from '../base/pause.js'
 import { AgentError } from '../errors.js'
-import type { ProviderPart, VendorPart } from '../provider/provider.js'
+import type { MediaPart, ProviderPart, VendorPart } from '../provider/provider.js'
 import type { ProviderRegistry } from '../provider/provider-registry.js'
 import type { RunInput } from '../run/run-host.js'
-import type { ChatMessage, ChatPart } from '../session/chat-message.js'
+import type { ChatMedia, ChatMessage, ChatPart } from '../session/chat-message.js'
 import { normalizeRole, type SessionKey, type StoredMessage } from '../session/message.js'
 import type { RunSummary } from '../session/run-store.js'
 import { messagePages } from '../session/session-pages.js'
@@ -102,21 +102,27 @@ function toChatPart(part: ProviderPart): ChatPart {
       return { type: 'tool-call', id, name, args, ...(signature === undefined ? {} : { signed: true }) }
     }
     case 'tool-result': {
-      const { id, name, result, isError } = part
-      return { type: 'tool-result', id, name, result, ...(isError ? { isError } : {}) }
-    }
-    case 'media': {
-      const { mimeType, name, data, url } = part
+      const { id, name, result, isError, media = [] } = part
       return {
-        type: 'media',
-        mimeType,
-        ...(name === undefined ? {} : { name }),
-        ...(data === undefined ? {} : { data }),
-        ...(url === undefined ? {} : { url }),
+        ...{ type: 'tool-result', id, name, result },
+        ...(isError ? { isError } : {}),
+        ...(media.length > 0 ? { media: media.map(toChatMedia) } : {}),
       }
     }
+    case 'media':
+      return toChatMedia(part)
     case 'vendor':
       return vendorChatPart(part)
+  }
+}
+
+function toChatMedia({ mimeType, name, data, url }: MediaPart): ChatMedia {
+  return {
+    type: 'media',
+    mimeType,
+    ...(name === undefined ? {} : { name }),
+    ...(data === undefined ? {} : { data }),
+    ...(url === undefined ? {} : { url }),
   }
 }
 

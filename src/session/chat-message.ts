@@ -23,12 +23,29 @@ export interface ChatMessage {
   error?: { code: string; message: string }
 }
 
+export interface ChatMedia {
+  type: 'media'
+  mimeType: string
+  name?: string
+  /** Base64. */
+  data?: string
+  url?: string
+}
+
 export type ChatPart =
   | { type: 'text'; text: string }
   | { type: 'reasoning'; text: string; redacted?: boolean }
   | { type: 'tool-call'; id: string; name: string; args: unknown; signed?: boolean }
-  | { type: 'tool-result'; id: string; name: string; result: unknown; isError?: boolean }
-  | { type: 'media'; mimeType: string; name?: string; data?: string; url?: string }
+  | {
+      type: 'tool-result'
+      id: string
+      name: string
+      result: unknown
+      isError?: boolean
+      /** Pictures and files that the tool returned besides. */
+      media?: ChatMedia[]
+    }
+  | ChatMedia
   /** Code that the vendor's servers ran, or what it printed. */
   | { type: 'code'; language?: string; code?: string; output?: string }
   | { type: 'other'; text: string }

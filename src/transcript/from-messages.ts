@@ -221,19 +221,21 @@ class TranscriptBuilder {
 
   #addResult({ author, timestamp }: ChatMessage, part: ResultPart, key: string): void {
     const { id: callId, name } = part
-    const result = withOutcome(answered(part.result, part.isError === true), this.#outcomeOf(callId))
+    const found = answered(part.result, part.isError === true)
+    const given = part.media ? { ...found, media: part.media } : found
+    const result = withOutcome(given, this.#outcomeOf(callId))
     const call = this.#callOf.get(part)
-    const found = call && this.#places.get(call)
-    const item = found && this.#items[found.place]
+    const place = call && this.#places.get(call)
+    const item = place && this.#items[place.place]
     if (item?.kind !== 'tool') {
       // Its call is in a page that is not loaded, or nowhere.
       this.#items.push({ kind: 'tool', key, author, callId, name, args: undefined, ...result })
       return
     }
     const took =
-      own(this.#note?.durations ?? {}, callId) ?? Math.max(0, timestamp - (found?.timestamp ?? timestamp))
+      own(this.#note?.durations ?? {}, callId) ?? Math.max(0, timestamp - (place?.timestamp ?? timestamp))
     const measured = 'result' in result ? { durationMs: took } : {}
-    this.#items[found?.place ?? 0] = { ...item, ...result, ...measured }
+    this.#items[place?.place ?? 0] = { ...item, ...result, ...measured }
   }
 
   #outcomeOf(callId: string): UnknownOutcome | undefined {

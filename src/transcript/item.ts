@@ -100,6 +100,8 @@ export interface ToolItem extends ItemIdentity {
   readonly args: unknown
   readonly status: ToolStatus
   readonly result?: unknown
+  /** Pictures and files that came with the result, once it is stored: the events of a run do not carry them. */
+  readonly media?: readonly MediaPart[]
   /** Why approval is requested; only while it is. */
   readonly reason?: string
   /** The approval cannot be given for later calls: ADK asks for each. Only while it is requested. */
@@ -298,7 +300,7 @@ const FAILURES: Readonly<Record<string, string>> = {
 }
 
 /** The status of a call with this result, and the result as far as there is one to show. */
-export function answered(result: unknown, isError: boolean): Pick<ToolItem, 'status' | 'result'> {
+export function answered(result: unknown, isError: boolean): Answered {
   const error = isRecord(result) ? result.error : undefined
   const words = typeof error === 'string' ? error : ''
   const isUnknown = words.endsWith(OUTCOME_UNKNOWN)
@@ -306,11 +308,13 @@ export function answered(result: unknown, isError: boolean): Pick<ToolItem, 'sta
   return { status: isUnknown ? 'unknown' : isError ? 'failed' : 'done', result }
 }
 
+type Answered = Pick<ToolItem, 'status' | 'result' | 'media'>
+
 /** A result, or the lack of one, with what the run reported about the outcome. */
 export function withOutcome(
-  found: Pick<ToolItem, 'status' | 'result'>,
+  found: Answered,
   outcome: UnknownOutcome | undefined,
-): Pick<ToolItem, 'status' | 'result' | 'outcome'> {
+): Answered & Pick<ToolItem, 'outcome'> {
   if (!outcome) return found
   if (outcome.answer === 'happened' || outcome.answer === 'run') return { ...found, outcome }
   // A result of another call with the same id, or of a tool that may simply be called again.

@@ -4,13 +4,16 @@ import { join } from 'node:path'
 import { FunctionTool, LlmAgent } from '@google/adk'
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
+import { withMedia } from '../../src/base/tool-media.js'
 import {
   type ApprovalQuestion,
   type CallFacts,
   ChatSession,
   type ChatUi,
 } from '../../src/cli/chat/chat-session.js'
+import { itemLines } from '../../src/cli/chat/item-lines.js'
 import { runCommand } from '../../src/cli/chat/run-command.js'
+import { createTheme } from '../../src/cli/chat/theme.js'
 import type { OpenedRuntime } from '../../src/cli/open-runtime.js'
 import { createRegistry } from '../../src/provider/provider-registry.js'
 import type { RuntimeOptions } from '../../src/runtime/options.js'
@@ -193,4 +196,27 @@ test('a picture is one line with its type and size, and /save writes it under a 
   expect(await readFile(join(folder, 'cat_1.png'), 'utf8')).toBe('not really a picture')
   await runCommand(chat, {} as ChatUi, 'save', '')
   expect(JSON.stringify(chat.state.items.at(-1))).toContain('the file already exists')
+})
+
+test('a picture from a tool is a line below its result when the session is opened again, and /save writes it', async () => {
+  const data = Buffer.from('not really a picture').toString('base64')
+  const look = defineTool({
+    name: 'look',
+    description: 'Looks.',
+    execute: () => withMedia({ note: 'the screen' }, [{ mimeType: 'image/png', data }]),
+  })
+  const script = [{ toolCalls: [{ name: 'look', args: {} }] }, { text: 'A cat.' }]
+  const { chat } = await talk(script, { agent: { name: 'root', model: 'play/m', tools: [look] } })
+  await chat.send('Look.')
+  const file = join(await temporaryFolder(), 'cat.png')
+  await runCommand(chat, {} as ChatUi, 'save', file)
+  expect(await readFile(file, 'utf8')).toBe('not really a picture')
+  await chat.open('s')
+  const item = chat.state.items.find(({ kind }) => kind === 'tool')
+  const view = { width: 80, showReasoning: false, agent: 'root' }
+  const lines = item ? itemLines(item, createTheme(false), view).slice(1) : []
+  expect(lines.map(line => line.replace(/\p{Cc}\[\d+m/gu, '').trim())).toEqual([
+    '→ note: "the screen"',
+    'picture: image/png · 20 B · /save writes it to a file',
+  ])
 })

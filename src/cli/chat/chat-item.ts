@@ -77,11 +77,15 @@ export function chatItemsOf(item: TranscriptItem): ChatItemBody[] {
 }
 
 /** A terminal shows no pictures: what it is, how large, and how to see it. */
-function mediaLine({ name, mimeType, data, url }: MediaPart): ChatItemBody {
+function mediaLine(media: MediaPart): ChatItemBody {
+  return quiet(mediaText(media))
+}
+
+export function mediaText({ name, mimeType, data, url }: MediaPart): string {
   const kind = mimeType.startsWith('image/') ? 'picture' : 'file'
   const what = [name, mimeType, data === undefined ? undefined : formatBytes(base64Bytes(data))]
   const where = data === undefined ? (url ?? '') : '/save writes it to a file'
-  return quiet(`${kind}: ${[...what.filter(each => each !== undefined), where].filter(Boolean).join(' · ')}`)
+  return `${kind}: ${[...what, where].filter(Boolean).join(' · ')}`
 }
 
 function base64Bytes(data: string): number {

@@ -11,7 +11,7 @@ import type { Source } from '../../session/sources.js'
 import { OUTCOME_WORDS, sourceLabel, type ToolItem, type ToolStatus } from '../../transcript/item.js'
 import { plainLine, plainText } from '../plain-text.js'
 import { count } from '../wording.js'
-import type { ChatItem, NoticeTone } from './chat-item.js'
+import { type ChatItem, mediaText, type NoticeTone } from './chat-item.js'
 import type { ChatState } from './chat-state.js'
 import { formatArguments, formatDuration, formatResult } from './format.js'
 import { markdownTheme, type Paint, type Theme } from './theme.js'
@@ -105,11 +105,13 @@ function toolLines(item: ChatItem & { kind: 'tool' }, theme: Theme, width: numbe
       ...hanging(`    ${theme.dim('→')} `, STARTED, Math.min(width, READABLE), theme.dim),
     ]
   const result = item.result === undefined ? '' : plainLine(limited(formatResult(item.result)))
-  if (result === '') return [clip(call, width)]
+  const media = (item.media ?? []).map(one => clip(`      ${theme.dim(plainLine(mediaText(one)))}`, width))
+  if (result === '') return [clip(call, width), ...media]
   const shown = unstyled(truncateToWidth(result, Math.max(8, Math.min(width, READABLE) - 6), '…'))
   return [
     clip(call, width),
     clip(`    ${theme.dim('→')} ${item.status === 'failed' ? theme.bad(shown) : theme.dim(shown)}`, width),
+    ...media,
   ]
 }
 

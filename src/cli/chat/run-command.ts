@@ -6,6 +6,7 @@ import { AgentError } from '../../errors.js'
 import { headerLine, messageLine } from '../../formats/session-lines.js'
 import type { InspectedStep, RunInspection } from '../../observe/inspect.js'
 import { toChatMessages } from '../../runtime/chat-view.js'
+import type { ChatPart } from '../../session/chat-message.js'
 import type { SessionKey, StoredMessage } from '../../session/message.js'
 import { messagePages } from '../../session/session-pages.js'
 import type { SessionStore } from '../../session/session-store.js'
@@ -185,8 +186,8 @@ async function saveMedia(chat: ChatSession, _ui: ChatUi, argument: string): Prom
     for await (const page of messagePages(store, chat.key))
       newest =
         toChatMessages(page, () => undefined)
-          .flatMap(({ parts }) => parts)
-          .findLast((part): part is MediaPart => part.type === 'media' && part.data !== undefined) ?? newest
+          .flatMap(({ parts }) => parts.flatMap(mediaOf))
+          .findLast(({ data }) => data !== undefined) ?? newest
   if (newest?.data === undefined)
     throw new AgentError('invalid-argument', 'There is no picture or file in this session.')
   const path = resolve(argument || fileName(newest, chat.state.sessionId))
@@ -198,6 +199,11 @@ async function saveMedia(chat: ChatSession, _ui: ChatUi, argument: string): Prom
   } finally {
     await handle.close()
   }
+}
+
+function mediaOf(part: ChatPart): MediaPart[] {
+  if (part.type === 'tool-result') return part.media ?? []
+  return part.type === 'media' ? [part] : []
 }
 
 /** A name that someone else gave is no path. */

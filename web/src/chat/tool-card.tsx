@@ -9,6 +9,7 @@ import { Icon, type IconName } from '../shared/icons.js'
 import type { ApprovalAnswer, OutcomeAnswer } from '../state/api.js'
 import { formatDuration, formatValue, summarize } from '../state/format.js'
 import { asksPerson } from '../state/live-run.js'
+import { Media } from './media.js'
 import { QuestionFields } from './question-fields.js'
 
 /** A call and its answer: one line when it is folded, everything when it is open. */
@@ -74,6 +75,10 @@ function Details({ entry }: { entry: ToolItem }) {
       {entry.result === undefined ? null : (
         <Value label={entry.status === 'failed' ? 'Error' : 'Result'} value={entry.result} />
       )}
+      {entry.media?.map((media, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: the media of a result never change
+        <Media key={index} media={media} />
+      ))}
     </div>
   )
 }
