@@ -14,12 +14,7 @@ import { AgentError, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
 import { MEMORY_SHARE } from '../session/budget.js'
 import { type SessionKey, type StoredMessage, toolCallKind } from '../session/message.js'
-import type {
-  MemoryProgress,
-  ObservationStep,
-  ObserverUsage,
-  StoredObservation,
-} from '../session/session-memory.js'
+import type { ObservationStep, ObserverUsage, StoredObservation } from '../session/session-memory.js'
 import { countTextTokens } from '../session/tokens.js'
 import { type IndexProgress, indexSession, type MemoryCapableStore, turnStart } from './index-session.js'
 import { chooseLog, logText } from './memory-log.js'
@@ -56,6 +51,16 @@ export interface MemoryWork extends IndexProgress {
 interface Unobserved {
   throughSeq: number
   tokens: number
+}
+
+/** Messages that are to be observed, as far as they are read. */
+interface Source {
+  afterSeq: number
+  /** Where the current turn begins. */
+  readonly endSeq: number
+  messages: StoredMessage[]
+  /** Whether there may be more than those that are read. */
+  isMore: boolean
 }
 
 interface IdleSession extends Unobserved {
@@ -113,8 +118,9 @@ export class MemoryKeeper {
     if (all || this.#isDue(total - indexedSeq))
       indexedSeq = (await indexSession(store, key, { signal, onProgress: report })).indexed
     if (idle && !observes) return this.#remember(key, { ...idle, indexedSeq })
-    let step = await this.#observeNext(key, all, progress)
-    for (; step !== undefined && 'observedSeq' in step; step = await this.#observeNext(key, all)) {
+    const source = await this.#sourceFrom(key, observed)
+    let step = await this.#observeNext(key, all, source)
+    for (; step !== undefined && 'observedSeq' in step; step = await this.#observeNext(key, all, source)) {
       observed = step.observedSeq
       onProgress?.({ indexed: total, total, observed })
       await new Promise(resume => setImmediate(resume))
@@ -195,18 +201,21 @@ export class MemoryKeeper {
     await within(CLOSE_MS, this.settled())
   }
 
+  /** What is not observed yet, up to the turn that is the current one now. */
+  async #sourceFrom(key: SessionKey, afterSeq: number): Promise<Source> {
+    return { afterSeq, endSeq: await turnStart(this.#options.store, key), messages: [], isMore: true }
+  }
+
   /** Observes one range. Returns its end, or what there is when it is too little to be observed. */
   async #observeNext(
     key: SessionKey,
     all: boolean,
-    known?: MemoryProgress,
+    source: Source,
   ): Promise<{ observedSeq: number } | Unobserved | undefined> {
     const { store, logger } = this.#options
     if (this.#abort.signal.aborted) return undefined
-    const progress = known ?? (await store.memory.progress(key))
-    if (!progress) return undefined
-    const afterSeq = progress.observedSeq
-    const { messages, ...unobserved } = await this.#range(key, afterSeq, all)
+    const { afterSeq } = source
+    const { messages, ...unobserved } = await this.#range(key, source, all)
     const last = messages.at(-1)
     if (!last) return unobserved
     const { lines, refused, usage } = await this.#ask(key, messages)
@@ -216,10 +225,15 @@ export class MemoryKeeper {
       observations: lines.map(withTerms),
       ...this.#usedBy(usage),
     })
-    if (added) return { observedSeq: last.seq }
-    // Another process was faster.
-    const reached = await store.memory.progress(key)
-    return reached && { observedSeq: reached.observedSeq }
+    // Otherwise another process was faster.
+    const reached = added ? last.seq : (await store.memory.progress(key))?.observedSeq
+    if (reached === undefined) return undefined
+    source.afterSeq = reached
+    // A model takes its time, and messages may be replaced meanwhile: they are read again.
+    const isKept = added !== undefined && this.#options.observer === undefined
+    source.messages = isKept ? source.messages.filter(({ seq }) => seq > reached) : []
+    source.isMore ||= !isKept
+    return { observedSeq: reached }
   }
 
   #usedBy(usage: ObserverUsage | undefined): Pick<ObservationStep, 'usage' | 'runId'> {
@@ -254,16 +268,37 @@ export class MemoryKeeper {
   /** The next messages to observe: about a quarter of the budget, before the current turn. */
   async #range(
     key: SessionKey,
-    afterSeq: number,
+    source: Source,
     all: boolean,
   ): Promise<Unobserved & { messages: StoredMessage[] }> {
-    const { store } = this.#options
-    const end = await turnStart(store, key)
-    const messages = await store.readMessages(key, { afterSeq, beforeSeq: end, limit: MOST_MESSAGES })
+    let found = this.#cut(source)
+    if (!found.isEnough && source.isMore) {
+      const { afterSeq, endSeq: beforeSeq } = source
+      source.messages = await this.#options.store.readMessages(key, {
+        afterSeq,
+        beforeSeq,
+        limit: MOST_MESSAGES,
+      })
+      source.isMore = source.messages.length === MOST_MESSAGES
+      found = this.#cut(source)
+    }
+    const { range, closed, isEnough, ...unobserved } = found
+    if (isEnough) return { ...unobserved, messages: range }
+    // A call without an answer is left for later, unless its session has moved far beyond it.
+    if (source.isMore) return { ...unobserved, messages: closed > 0 ? range.slice(0, closed) : range }
+    return { ...unobserved, messages: all ? range.slice(0, closed) : [] }
+  }
+
+  /** Messages from the first on until they are enough, and how many of them stand before a call without an answer. */
+  #cut({
+    messages,
+    afterSeq,
+  }: Source): Unobserved & { range: StoredMessage[]; closed: number; isEnough: boolean } {
     const range: StoredMessage[] = []
     const open = new Set<string>()
     let tokens = 0
     let closed = 0
+    let isEnough = false
     for (const message of messages) {
       range.push(message)
       tokens += message.tokens
@@ -271,15 +306,10 @@ export class MemoryKeeper {
         if (toolCallKind(call, message.role) === 'call') open.add(call.id)
         else open.delete(call.id)
       if (open.size === 0) closed = range.length
-      if (closed === range.length && tokens >= this.#rangeTokens) break
+      isEnough = closed === range.length && tokens >= this.#rangeTokens
+      if (isEnough) break
     }
-    const read = { throughSeq: range.at(-1)?.seq ?? afterSeq, tokens }
-    const isEnough = closed === range.length && tokens >= this.#rangeTokens
-    if (isEnough) return { ...read, messages: range }
-    const isMore = messages.length === MOST_MESSAGES
-    // A call without an answer is left for later, unless its session has moved far beyond it.
-    if (isMore) return { ...read, messages: closed > 0 ? range.slice(0, closed) : range }
-    return { ...read, messages: all ? range.slice(0, closed) : [] }
+    return { range, closed, isEnough, tokens, throughSeq: range.at(-1)?.seq ?? afterSeq }
   }
 
   /** Joins the older half of the observations when there are more than requests have room for. */

@@ -27,7 +27,6 @@ import {
   numberIn,
   type Row,
   type SqlDatabase,
-  type SqlValue,
   type Statement,
   sql,
   type Task,
@@ -218,16 +217,7 @@ function* observeTask(
   if (observed && numberIn(memory, 'observed_seq') !== observed.afterSeq) return undefined
   if (!(yield* areCurrent(dialect, pk, supersedes))) return undefined
   const before = numberIn(memory, 'observations')
-  const added: StoredObservation[] = []
-  for (const [index, observation] of observations.entries()) {
-    const number = before + 1 + index
-    const [row] = yield sql(
-      `INSERT INTO lango_observations (session_pk, number, kind, priority, text, time, from_seq, to_seq, origin, created_at)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ${dialect.now}) RETURNING *`,
-      ...[pk, number, ...observationValues(observation)],
-    )
-    added.push(toObservation({ ...row, session_id: key.sessionId }))
-  }
+  const added = yield* addObservationsTask(dialect, pk, before, observations)
   if (supersedes.length > 0) {
     yield sql(
       `UPDATE lango_observations SET superseded_by = ? WHERE session_pk = ?
@@ -248,7 +238,41 @@ function* observeTask(
     pk,
   )
   if (usage) yield usageOfMemory(dialect, pk, runId, memoryUsage(usage))
-  return added
+  return added.map(row => toObservation({ ...row, session_id: key.sessionId }))
+}
+
+/** One statement for all of them: by rules, most messages of a range become one each. */
+function* addObservationsTask(
+  { name, now }: Dialect,
+  pk: number,
+  before: number,
+  observations: readonly Observed[],
+): Task<readonly Row[]> {
+  if (observations.length === 0) return []
+  const rows = observations.map(({ kind, priority, text, time, fromSeq, toSeq, origin }, index) => {
+    const stored = { text: storableText(text), origin: storableText(origin) }
+    return { number: before + 1 + index, kind, priority, time, from_seq: fromSeq, to_seq: toSeq, ...stored }
+  })
+  const added = yield sql(
+    `INSERT INTO lango_observations (session_pk, number, kind, priority, text, time, from_seq, to_seq, origin, created_at)
+      SELECT CAST(? AS BIGINT), ${OBSERVATION_FIELDS[name]}, ${now} ${OBSERVATION_ROWS[name]} RETURNING *`,
+    pk,
+    JSON.stringify(rows),
+  )
+  return added.toSorted((one, other) => numberIn(one, 'number') - numberIn(other, 'number'))
+}
+
+const OBSERVATION_FIELDS = {
+  sqlite: ['number', 'kind', 'priority', 'text', 'time', 'from_seq', 'to_seq', 'origin']
+    .map(field => `value ->> '${field}'`)
+    .join(', '),
+  postgres: 'd.number, d.kind, d.priority, d.text, d.time, d.from_seq, d.to_seq, d.origin',
+}
+
+const OBSERVATION_ROWS = {
+  sqlite: 'FROM json_each(?)',
+  postgres: `FROM json_to_recordset(CAST(? AS json)) AS d (number BIGINT, kind TEXT, priority BIGINT, text TEXT,
+    time DOUBLE PRECISION, from_seq BIGINT, to_seq BIGINT, origin TEXT)`,
 }
 
 function* areCurrent(dialect: Dialect, pk: number, numbers: readonly number[]): Task<boolean> {
@@ -300,11 +324,6 @@ function* resetTask(
 }
 
 const RESET_SLICE = 500
-
-function observationValues(observation: Observed): SqlValue[] {
-  const { kind, priority, text, time, fromSeq, toSeq, origin } = observation
-  return [kind, priority, storableText(text), time, fromSeq, toSeq, storableText(origin)]
-}
 
 function toObservation(row: Row): StoredObservation {
   const supersededBy = row.superseded_by
