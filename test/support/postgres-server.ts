@@ -145,8 +145,9 @@ function untilReady(child: ChildProcess): Promise<string | undefined> {
   return new Promise(resolve => {
     let log = ''
     child.stderr?.on('data', chunk => {
-      // The log is read to the end, or the server would block on a full pipe.
-      if (log.length < 100_000) log += chunk
+      // The log is read to the end, or the server would block on a full pipe. Clients that try to connect meanwhile may
+      // fill it before the line that is waited for: its end is kept.
+      log = `${log}${chunk}`.slice(-100_000)
       if (/ready to accept (read-only )?connections/.test(log)) resolve(undefined)
     })
     child.on('exit', () => resolve(log))
