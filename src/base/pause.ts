@@ -26,13 +26,14 @@ const EVERY_MS = 5
 export const letOthersRun = createPause()
 
 /**
- * Turns for work that is long until it waits for the first time, such as the beginning of a run: one in each turn of the
+ * Turns for work that is long until it waits for the first time, such as the beginning of a run: a few in each turn of the
  * event loop, in order. What comes from outside meanwhile, such as requests for further runs, is handled between them.
+ * Where many wait, more begin at once: turns of a busy process are long.
  */
 export function createTurns(): () => Promise<void> {
   const waiting: (() => void)[] = []
   const next = () => {
-    waiting.shift()?.()
+    for (const begin of waiting.splice(0, Math.max(BEGUN_AT_ONCE, waiting.length / 4))) begin()
     if (waiting.length > 0) setImmediate(next)
   }
   return () =>
@@ -41,6 +42,8 @@ export function createTurns(): () => Promise<void> {
       if (waiting.length === 1) setImmediate(next)
     })
 }
+
+const BEGUN_AT_ONCE = 8
 
 /** Work in small steps: a generator that yields between them and returns the result. */
 export type Steps<Result> = Generator<void, Result, void>
