@@ -260,14 +260,20 @@ test('a budget costs two commits for each model call', async () => {
   const store = checkedStore(await openSqlStore(database))
   open.push(store)
   const runtime = await start(billed, { store })
-  const commitsOf = async (input: { sessionId: string; budget?: { perRunUsd: number } }) => {
+  const commitsOf = async (sessionId: string, budget?: { perRunUsd: number }) => {
     const before = database.work.commits
-    await runtime.runAndCollect({ text: 'Go', ...input })
+    await runtime.runAndCollect({ text: 'Go', sessionId, ...(budget && { budget }) })
     return database.work.commits - before
   }
-  await commitsOf({ sessionId: 'warm' })
-  const free = await commitsOf({ sessionId: 'free' })
-  const paid = await commitsOf({ sessionId: 'paid', budget: { perRunUsd: 1 } })
+  await commitsOf('warm')
+  // A slow run renews its lease: that commit is not of the budget.
+  const leastOf = async (name: string, budget?: { perRunUsd: number }) => {
+    const commits: number[] = []
+    for (const time of [1, 2, 3]) commits.push(await commitsOf(`${name} ${time}`, budget))
+    return Math.min(...commits)
+  }
+  const free = await leastOf('free')
+  const paid = await leastOf('paid', { perRunUsd: 1 })
   // Two model calls. Refused reservations would be more.
   expect(paid - free).toBeLessThanOrEqual(4)
 })
