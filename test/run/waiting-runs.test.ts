@@ -1,5 +1,4 @@
-// A run that waits for a person holds no lease and no memory, and continues in whichever process there is. The tests run
-// side by side, because each waits until its run has left memory.
+// A run that waits for a person holds no lease and no memory, and continues in whichever process there is.
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { AgentError } from '../../src/errors.js'
@@ -57,7 +56,7 @@ async function eventsOf(runtime: Runtime, runId: string): Promise<RunEvent[]> {
   return events
 }
 
-test.concurrent('runAndCollect returns what the run waits for, and the answer of another process continues it', async ({
+test('runAndCollect returns what the run waits for, and the answer of another process continues it', async ({
   onTestFinished,
 }) => {
   const store = await openStore('memory:')
@@ -85,7 +84,7 @@ test.concurrent('runAndCollect returns what the run waits for, and the answer of
   expect(events.find(({ type }) => type === 'run-resumed')).toMatchObject({ attempt: 1, replayedSteps: 1 })
 })
 
-test.concurrent('a refusal reaches the model, and nothing is paid', async ({ onTestFinished }) => {
+test('a refusal reaches the model, and nothing is paid', async ({ onTestFinished }) => {
   const store = await openStore('memory:')
   const payments: string[] = []
   const { runtime } = await office(store, payments)
@@ -97,7 +96,7 @@ test.concurrent('a refusal reaches the model, and nothing is paid', async ({ onT
   expect(events.find(({ type }) => type === 'tool-result')).toMatchObject({ isError: true })
 })
 
-test.concurrent('an answer that was given survives the process that took it', async ({ onTestFinished }) => {
+test('an answer that was given survives the process that took it', async ({ onTestFinished }) => {
   const store = await openStore('memory:')
   const payments: string[] = []
   const first = await office(store, payments)
@@ -120,9 +119,7 @@ test.concurrent('an answer that was given survives the process that took it', as
   expect(events.at(-1)).toMatchObject({ finishReason: 'stop' })
 })
 
-test.concurrent('a refusal whose result was reported and not stored is not asked again', async ({
-  onTestFinished,
-}) => {
+test('a refusal whose result was reported and not stored is not asked again', async ({ onTestFinished }) => {
   const store = await openStore('memory:')
   const payments: string[] = []
   const first = await office(store, payments)
@@ -158,9 +155,9 @@ test.concurrent('a refusal whose result was reported and not stored is not asked
   expect(payments).toEqual([])
   expect(events.filter(({ type }) => type === 'approval-request')).toHaveLength(1)
   expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop' })
-}, 20_000)
+})
 
-test.concurrent('an answer that a process has read and not recorded reaches the one that continues the run', async ({
+test('an answer that a process has read and not recorded reaches the one that continues the run', async ({
   onTestFinished,
 }) => {
   const store = await openStore('memory:')
@@ -197,7 +194,7 @@ test.concurrent('an answer that a process has read and not recorded reaches the 
   expect(events.at(-1)).toMatchObject({ finishReason: 'stop' })
 })
 
-test.concurrent('an answer that the store does not take is refused, also where the run waits in memory, and can be repeated', async ({
+test('an answer that the store does not take is refused, also where the run waits in memory, and can be repeated', async ({
   onTestFinished,
 }) => {
   const store = await openStore('memory:')
@@ -233,9 +230,7 @@ test.concurrent('an answer that the store does not take is refused, also where t
   expect(events.at(-1)).toMatchObject({ finishReason: 'stop' })
 })
 
-test.concurrent('later messages wait behind a run that waits, and are answered after it', async ({
-  onTestFinished,
-}) => {
+test('later messages wait behind a run that waits, and are answered after it', async ({ onTestFinished }) => {
   const store = await openStore('memory:')
   const payments: string[] = []
   const own = await office(store, payments)
@@ -252,7 +247,7 @@ test.concurrent('later messages wait behind a run that waits, and are answered a
   expect(order).toEqual(['Pay.', 'And?'])
 })
 
-test.concurrent('a run that waits can be stopped', async ({ onTestFinished }) => {
+test('a run that waits can be stopped', async ({ onTestFinished }) => {
   const store = await openStore('memory:')
   const payments: string[] = []
   const own = await office(store, payments)
@@ -264,7 +259,7 @@ test.concurrent('a run that waits can be stopped', async ({ onTestFinished }) =>
   expect(payments).toEqual([])
 })
 
-test.concurrent('a caller that reads the events of the run gets those of its continuation', async ({
+test('a caller that reads the events of the run gets those of its continuation', async ({
   onTestFinished,
 }) => {
   const store = await openStore('memory:')
@@ -282,9 +277,7 @@ test.concurrent('a caller that reads the events of the run gets those of its con
   expect(payments).toHaveLength(1)
 })
 
-test.concurrent('an unknown outcome that a person must judge waits like an approval', async ({
-  onTestFinished,
-}) => {
+test('an unknown outcome that a person must judge waits like an approval', async ({ onTestFinished }) => {
   const store = await openStore('memory:')
   const payments: string[] = []
   const process = crashable(store)

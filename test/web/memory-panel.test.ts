@@ -44,9 +44,11 @@ test('the memory panel shows notes with their sources, edits them and forgets th
     ],
   })
   const page = await openChat(url)
+  await page.getByText('I like trains.').first().waitFor()
   // From the settings, as from the header of the chat.
   await page.keyboard.press('Control+,')
   const settings = page.getByRole('dialog', { name: 'Settings' })
+  await settings.waitFor()
   await checkAccessible(page)
   await settings.getByRole('button', { name: 'What is noted about this chat' }).click()
   await settings.waitFor({ state: 'detached' })
