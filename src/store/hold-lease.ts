@@ -119,7 +119,7 @@ export class LeaseHolder {
       this.#held.add(lease)
       this.#wakeAt(lease.dueAt)
       try {
-        if (isFirst || (await this.#untilFirst(lease, deadline, signal))) return lease
+        if (isFirst || (await this.#untilFirst(lease, deadline, options))) return lease
       } catch (error) {
         // If that fails as well, the ticket expires by itself; the first error is the one to report.
         await lease.release().catch(() => {})
@@ -142,8 +142,11 @@ export class LeaseHolder {
   }
 
   /** `false` when the ticket was lost while waiting. */
-  async #untilFirst(lease: HeldLease, deadline: number, signal: AbortSignal | undefined): Promise<boolean> {
-    const since = performance.now()
+  async #untilFirst(
+    lease: HeldLease,
+    deadline: number,
+    { waitMs = 0, signal }: LeaseOptions,
+  ): Promise<boolean> {
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
       throwIfAborted(signal, lease.key)
       if (this.#closed) throw closedWhileWaiting(lease.key)
@@ -151,7 +154,7 @@ export class LeaseHolder {
       if (await this.#tickets.isFirst(lease.key, lease.fence, isNew)) return true
       if (lease.lost.aborted) return false
       const leftMs = deadline - performance.now()
-      if (leftMs <= 0) throw busy(lease.key, Math.round(performance.now() - since))
+      if (leftMs <= 0) throw busy(lease.key, waitMs === 0 ? 0 : Math.round(waitMs - leftMs))
       await this.#pause(Math.min(pauseMs, leftMs), signal)
     }
   }
