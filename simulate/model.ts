@@ -150,7 +150,7 @@ function illegalIn(messages: readonly ProviderMessage[]): string | undefined {
     for (const part of parts) {
       if (part.type === 'tool-call') open.set(part.id, part.name)
       if (part.type !== 'tool-result' || open.delete(part.id)) continue
-      // The call of another agent is told in words; repair makes a note of a person's answer to it.
+      // The call of another agent is described in words; repair makes a note of a person's answer to it.
       if (!isAnsweredLater(part.name)) return `a result of ${part.name} has no call`
     }
     const isAnswer = role === 'user' && !parts.some(part => part.type === 'tool-result')

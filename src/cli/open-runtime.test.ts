@@ -18,7 +18,7 @@ test('a model that was asked for replaces that of an agent in the configuration,
   expect(asData.agent?.model).toBe('demo/demo')
 })
 
-test('a command deletes run events as the server does, unless it is told otherwise', async () => {
+test('a command deletes run events as the server does, unless an option says otherwise', async () => {
   const loaded = await loadedWith(undefined, 'demo/demo')
   expect((await runtimeOptions(loaded)).retention).toEqual({ runsDays: 30 })
   const config = { ...loaded.config, retention: { runsDays: 7, sessionsDays: 90 } }

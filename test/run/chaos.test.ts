@@ -204,7 +204,7 @@ describe('the checks find', () => {
   })
 })
 
-test('a client follows and answers a run whose acceptance it was not told, after a copy of the request was refused', async () => {
+test('a client follows and answers a run whose acceptance was not answered, after a copy of the request was refused', async () => {
   const posts = new Map<string, number>()
   const answered = new Set<string>()
   const runOf = (url = '') => /runs\/([\w-]+)/.exec(url)?.[1] ?? ''
