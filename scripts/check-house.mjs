@@ -17,6 +17,13 @@ const RULES = [
     fix: 'make it run, or delete it',
     tests: true,
   },
+  {
+    name: 'no-tests-side-by-side',
+    // The hooks and polls of shared helpers belong to the test that began last, whose end removes their folders.
+    pattern: /\b(it|test|describe)\.concurrent\b/,
+    fix: 'let the tests of a file run one after the other',
+    tests: true,
+  },
 ]
 
 /** Returns one sentence per breach in the files below `root/src`, `root/web` and `root/test`. */

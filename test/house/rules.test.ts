@@ -160,6 +160,7 @@ describe('the linter', () => {
     ['no-bare-error', "throw new Error('no')\n"],
     ['no-leftover', '// TO' + 'DO later\n'],
     ['no-skipped-test', 'test.' + "skip('x', () => {})\n"],
+    ['no-tests-side-by-side', 'test.' + "concurrent('x', () => {})\n"],
   ])('the code rules refuse %s', (rule, text) => {
     write({ 'src/a.ts': text })
     expect(checkHouse(tree).join('\n')).toContain(rule)

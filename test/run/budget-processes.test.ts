@@ -22,8 +22,7 @@ const stores = [
 
 const NAMES = ['one', 'two', 'three', 'four']
 
-// Side by side: what killed processes had reserved is waited for.
-describe.concurrent.each(stores)('in %s', (_name, address) => {
+describe.each(stores)('in %s', (_name, address) => {
   test('work that fits is done, although the worst case of a tenth of it would not fit', async context => {
     // 100 answers cost less than $0.30 together; at their output limit of 32,000 tokens each is $1.28.
     const billed = await startBilling(() => ({ text: 'Done.', outputTokens: 50 }))
