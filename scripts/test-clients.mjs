@@ -24,12 +24,19 @@ step('suites', [join(ROOT, 'node_modules/vitest/vitest.mjs'), 'run', '--config',
 const table = join(ROOT, 'scripts/build-client-table.mjs')
 if (filters.length === 0) step('table', [table, ...(write ? ['--write'] : [])])
 
-/** This folder and those in it with a lock file of their own. */
+/**
+ * This folder and those in it with a lock file of their own and tests. The programs that wrote the kept transcripts are
+ * no part of any test, and have more than a gigabyte.
+ */
 function packageFolders() {
   const inside = readdirSync(CLIENTS, { withFileTypes: true })
     .filter(entry => entry.isDirectory())
     .map(({ name }) => join(CLIENTS, name))
-  return [CLIENTS, ...inside].filter(folder => existsSync(join(folder, 'package-lock.json')))
+  return [CLIENTS, ...inside].filter(
+    folder =>
+      existsSync(join(folder, 'package-lock.json')) &&
+      readdirSync(folder).some(name => name.endsWith('.test.ts')),
+  )
 }
 
 /** No scripts: the packages are other people's, and none of the suites needs one. */
