@@ -7,7 +7,7 @@
  *   statement: nothing that outlives the transaction is left on a connection that others use.
  * - A server that only reads is refused, so that a primary that has become a replica is not written to.
  */
-import type { ClientBase, Pool, PoolClient, PoolConfig } from 'pg'
+import type { ClientBase, Pool, PoolClient, PoolConfig, QueryConfig, QueryResult } from 'pg'
 import { within } from '../base/pause.js'
 import { AgentError } from '../errors.js'
 import { loadOptional } from '../packages.js'
@@ -182,6 +182,20 @@ function ownPid(client: ClientBase): number {
 
 function quoted(name: string): string {
   return `"${name.replaceAll('"', '""')}"`
+}
+
+/** Sends all queries before the first is answered. */
+export async function pipelined(
+  client: ClientBase,
+  queries: readonly (string | QueryConfig)[],
+): Promise<PromiseSettledResult<QueryResult>[]> {
+  // The driver has the property; its types do not.
+  const pipelining = client as unknown as { pipeline: boolean }
+  const before = pipelining.pipeline
+  pipelining.pipeline = true
+  const answers = await Promise.allSettled(queries.map(query => client.query(query as QueryConfig)))
+  pipelining.pipeline = before
+  return answers
 }
 
 /** Ends a connection without waiting for its statement. */

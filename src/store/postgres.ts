@@ -4,7 +4,7 @@
  * server could not be reached: a restart or a failover of some seconds is not noticed.
  */
 import type { PoolClient } from 'pg'
-import { loadDriver, PostgresConnections, type PostgresLocation } from './postgres-connection.js'
+import { loadDriver, PostgresConnections, type PostgresLocation, pipelined } from './postgres-connection.js'
 import {
   codeOf,
   endsConnection,
@@ -13,6 +13,7 @@ import {
   isUnreachable,
   toAgentError,
 } from './postgres-errors.js'
+import { GroupCommit } from './postgres-group.js'
 import {
   type Dialect,
   type ForeignDatabase,
@@ -81,11 +82,23 @@ class PostgresDatabase implements SqlDatabase {
   readonly #connections: PostgresConnections
   readonly #location: PostgresLocation
   readonly #prepared = new Map<string, { name: string; text: string }>()
+  readonly #groups: GroupCommit<PoolClient>
   #closed = false
 
   constructor(connections: PostgresConnections, location: PostgresLocation) {
     this.#connections = connections
     this.#location = location
+    this.#groups = new GroupCommit({
+      connections: location.poolSize,
+      take: () => connections.take(),
+      release: (client, failure) => connections.release(client, failure),
+      sendSingle: (client, statement) => {
+        this.work.commits++
+        return this.#sendSingle(client, statement)
+      },
+      sendGroup: (client, statements) => this.#sendGroup(client, statements),
+      endsConnection,
+    })
   }
 
   async connect(): Promise<void> {
@@ -127,8 +140,12 @@ class PostgresDatabase implements SqlDatabase {
     return this.#retrying(
       async () => {
         isSent = false
-        return this.#connected(client => {
+        const onSent = () => {
           isSent = true
+        }
+        if (statement.joining) return this.#groups.run(statement, statement.joining, onSent)
+        return this.#connected(client => {
+          onSent()
           if (!isRead) this.work.commits++
           return this.#sendSingle(client, statement)
         })
@@ -152,6 +169,13 @@ class PostgresDatabase implements SqlDatabase {
     if (answered.status === 'rejected') throw answered.reason
     for (const outcome of [begun, committed]) if (outcome.status === 'rejected') throw outcome.reason
     return answered.value.rows
+  }
+
+  #sendGroup(client: PoolClient, statements: readonly Statement[]) {
+    this.work.control += 2
+    this.work.commits++
+    const texts = statements.map(statement => this.#query(statement))
+    return pipelined(client, [`BEGIN${this.#connections.sending.begin}`, ...texts, 'COMMIT'])
   }
 
   async #transaction<T>(begin: string, task: () => Task<T>, onCommit = () => {}): Promise<T> {

@@ -17,6 +17,14 @@ export interface Statement {
   readonly parameters: readonly SqlValue[]
   /** A write that may run twice: sent again when the connection broke and it is unknown whether it arrived. */
   readonly repeatable?: boolean
+  /** A write that changes rows of one session alone: it may share a commit with those of other sessions. */
+  readonly joining?: Joining
+}
+
+export interface Joining {
+  readonly session: string
+  /** Those that share a commit are executed in this order, so that two groups acquire their locks in the same one. */
+  readonly order: string
 }
 
 export type Task<T> = Generator<Statement, T, readonly Row[]>
@@ -110,6 +118,25 @@ export function sql(text: string, ...parameters: SqlValue[]): Statement {
 /** A write whose second run changes nothing that the first did not. */
 export function repeatableSql(text: string, ...parameters: SqlValue[]): Statement {
   return { text, parameters, repeatable: true }
+}
+
+/**
+ * The write of a session under a ticket, or the one that takes it. What sessions share comes last: they wait for it while
+ * they hold everything else.
+ */
+export function joined(
+  statement: Statement,
+  key: SessionKey,
+  under: { ticket: number; shared?: string | undefined } | 'taking',
+): Statement {
+  const session = JSON.stringify(namesOf(key))
+  if (under === 'taking') return { ...statement, joining: { session, order: `1${session}` } }
+  const { ticket, shared } = under
+  const number = String(ticket).padStart(16, '0')
+  return {
+    ...statement,
+    joining: { session, order: shared === undefined ? `0${number}` : `2${shared} ${number}` },
+  }
 }
 
 /** The number in a column that is never null. */

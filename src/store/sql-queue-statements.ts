@@ -3,7 +3,15 @@ import type { RunBegin, RunOpening } from '../session/run-store.js'
 import { storableJson } from './check-input.js'
 import { tidyTitle, titleColumns } from './listing.js'
 import { messageToRow } from './rows.js'
-import { type Dialect, HOUR_MS, namesOf, SESSION_KEY, type Statement, touched } from './sql-database.js'
+import {
+  type Dialect,
+  HOUR_MS,
+  joined,
+  namesOf,
+  SESSION_KEY,
+  type Statement,
+  touched,
+} from './sql-database.js'
 import { eventRows, withPlace } from './sql-event-rows.js'
 import { begunInput } from './sql-journal.js'
 import { ALONE, NOT_HELD_UP, QUEUE_LENGTH } from './sql-queue.js'
@@ -79,5 +87,5 @@ export function beginStatement(dialect: Dialect, begin: RunBegin): Statement {
   addSession(query, dialect, { name: 'session', key }, { row, changes: [], calls: [] }, ['run'])
   addMessage(query, row)
   addEvents(query, dialect, runId, eventRows(events, { key, runId }))
-  return query.select('SELECT seq FROM session')
+  return joined(query.select('SELECT seq FROM session'), key, { ticket: fence })
 }

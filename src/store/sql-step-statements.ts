@@ -25,6 +25,7 @@ import {
 import {
   type Dialect,
   HOUR_MS,
+  joined,
   namesOf,
   repeatableSql,
   SESSION_KEY,
@@ -169,7 +170,20 @@ export function stepStatement(
     `SELECT (SELECT seq FROM ${written}) AS seq, ${parts} AS parts, ${calls} AS calls FROM session`,
   )
   // Stored twice, everything but a message without an id is what it was; counts are sums whose ratio matters.
-  return rows.row?.eventId === null ? statement : repeatableSql(statement.text, ...statement.parameters)
+  const sent = rows.row?.eventId === null ? statement : repeatableSql(statement.text, ...statement.parameters)
+  return joinedStep(sent, step, rows)
+}
+
+/** A step that changes a nested session or shared state, or the counts of several models, is stored by itself. */
+function joinedStep(
+  statement: Statement,
+  { key, fence, calibration = [], at }: RunStep,
+  rows: StepRows,
+): Statement {
+  if (at || rows.changes.some(({ scope }) => isShared(scope))) return statement
+  const [model, ...others] = new Set(calibration.map(observation => observation.model))
+  if (others.length > 0) return statement
+  return joined(statement, key, { ticket: fence, shared: model })
 }
 
 /**

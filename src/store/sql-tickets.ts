@@ -3,6 +3,7 @@ import type { TicketStore } from './hold-lease.js'
 import { isGone, thisProcess } from './lease-process.js'
 import {
   type Dialect,
+  joined,
   numberIn,
   type Row,
   repeatableSql,
@@ -24,7 +25,7 @@ export class SqlTickets implements TicketStore {
   }
 
   async take(key: SessionKey, ttlMs: number): Promise<number> {
-    const [row] = await this.#database.run(this.#takeStatement(key, ttlMs))
+    const [row] = await this.#database.run(joined(this.#takeStatement(key, ttlMs), key, 'taking'))
     return numberIn(row, 'id')
   }
 
@@ -44,7 +45,7 @@ export class SqlTickets implements TicketStore {
       if (!isConcurrent && numberIn(line, 'before') === 0) return true
     }
     if (!isConcurrent) return this.#database.write(() => this.firstTask(key, ticket))
-    const [row] = await this.#database.run(this.#succeedStatement(names, ticket))
+    const [row] = await this.#database.run(joined(this.#succeedStatement(names, ticket), key, { ticket }))
     if (isLowest(row)) return true
     const others = await this.#database.run(holdersStatement(names, ticket))
     return others.some(isOfGone) && this.#database.write(() => this.firstTask(key, ticket))
@@ -81,7 +82,7 @@ export class SqlTickets implements TicketStore {
   }
 
   async giveBack(key: SessionKey, ticket: number): Promise<void> {
-    await this.#database.run(this.giveBackStatement(key, ticket))
+    await this.#database.run(joined(this.giveBackStatement(key, ticket), key, { ticket }))
   }
 
   /** As `isFirst`, within a transaction of the caller's. */
@@ -177,6 +178,8 @@ export function deleteExpiredText({ now }: Dialect): string {
 function ticketTexts(dialect: Dialect) {
   const { name, now, eachValue } = dialect
   const [limit, deleteExpired] = [limitText(dialect), deleteExpiredText(dialect)]
+  // As groups of writes do.
+  const inOrder = name === 'postgres' ? ' ORDER BY id FOR NO KEY UPDATE' : ''
   return {
     limit,
     deleteExpired,
@@ -186,8 +189,9 @@ function ticketTexts(dialect: Dialect) {
       count(CASE WHEN id < ? AND expires_at > ${now} AND expires_at <= ${now} + ${TTL} THEN 1 END) AS alive,
       min(CASE WHEN id < ? AND holder <> ? AND substr(holder, 1, ?) = ? THEN holder END) AS other
       FROM lango_leases WHERE ${OF_KEY}`,
-    renew: `UPDATE lango_leases SET expires_at = ${now} + ${TTL}
-      WHERE id IN (SELECT CAST(value AS BIGINT) FROM ${eachValue}) RETURNING id`,
+    renew: `UPDATE lango_leases SET expires_at = ${now} + ${TTL} WHERE id IN (
+        SELECT id FROM lango_leases WHERE id IN (SELECT CAST(value AS BIGINT) FROM ${eachValue})${inOrder}
+      ) RETURNING id`,
     giveBack: `DELETE FROM lango_leases WHERE id = ? AND ${OF_KEY}`,
     ...(name === 'postgres' ? concurrentTexts(now, limit, deleteExpired) : { takeInOrder: '', succeed: '' }),
   }
