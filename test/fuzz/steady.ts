@@ -26,6 +26,10 @@ interface Played {
 }
 
 const profiles = (Object.keys(PROFILES) as ProfileName[]).filter(name => only === undefined || name === only)
+if (profiles.length === 0) {
+  console.error(`No such profile: ${only}. Choose one of: ${Object.keys(PROFILES).join(', ')}.`)
+  process.exit(1)
+}
 const played = new Map(
   profiles.map((name): [ProfileName, Played] => [name, { pairs: 0, sessions: 0, failures: 0, breaks: {} }]),
 )
