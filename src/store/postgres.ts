@@ -174,8 +174,8 @@ class PostgresDatabase implements SqlDatabase {
   #sendGroup(client: PoolClient, statements: readonly Statement[]) {
     this.work.control += 2
     this.work.commits++
-    const texts = statements.map(statement => this.#query(statement))
-    return pipelined(client, [`BEGIN${this.#connections.sending.begin}`, ...texts, 'COMMIT'])
+    const begin = `BEGIN${this.#connections.sending.begin}; SET LOCAL lock_timeout = ${GROUP_LOCK_MS}`
+    return pipelined(client, [begin, ...statements.map(statement => this.#query(statement)), 'COMMIT'])
   }
 
   async #transaction<T>(begin: string, task: () => Task<T>, onCommit = () => {}): Promise<T> {
@@ -271,6 +271,9 @@ const MOST_ATTEMPTS = 5
 const MOST_PAUSE_MS = 250
 /** How long a server that was reached before is waited for: less than a lease lasts. */
 const OUTAGE_MS = 5000
+
+/** A write whose session is locked for longer goes on alone: the others of its group do not wait for it. */
+const GROUP_LOCK_MS = 500
 
 const POSTGRES: Dialect = {
   name: 'postgres',

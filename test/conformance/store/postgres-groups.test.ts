@@ -1,5 +1,6 @@
 // Writes of different sessions that come together are one transaction on PostgreSQL.
 import { randomUUID } from 'node:crypto'
+import pg from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
 import type { SessionKey } from '../../../src/session/message.js'
 import type { RunStep } from '../../../src/session/run-store.js'
@@ -16,9 +17,9 @@ interface OpenedRun {
   fence: number
 }
 
-async function open(): Promise<{ place: TestDatabase; database: SqlDatabase; store: SessionStore }> {
+async function open(query = ''): Promise<{ place: TestDatabase; database: SqlDatabase; store: SessionStore }> {
   const place = await createDatabase()
-  const database = await openDatabase(place.url)
+  const database = await openDatabase(`${place.url}${query}`)
   const store = checkedStore(await openSqlStore(database))
   onTestFinished(async () => {
     await store.close()
@@ -113,6 +114,32 @@ test('connections that break in the midst of groups lose no step and double none
     expect(messages.map(({ seq }) => seq)).toEqual(ids.map((_, at) => at + 1))
     for (const id of stored[index] ?? []) expect(ids).toContain(id)
   }
+})
+
+test('a session that is locked for long holds up no other one', async () => {
+  // Without a limit for groups, they would wait until a statement has taken too long.
+  const { place, store } = await open('?query_timeout=600000')
+  const runs = await openRuns(store, 40)
+  const other = new pg.Client(place.url)
+  await other.connect()
+  onTestFinished(() => other.end())
+  await other.query('BEGIN')
+  const { key } = runs[7] as OpenedRun
+  await other.query('SELECT 1 FROM lango_sessions WHERE app_name = $1 AND session_id = $2 FOR UPDATE', [
+    key.appName,
+    key.sessionId,
+  ])
+  let isStored = false
+  const steps = runs.map((run, index) =>
+    save(store, run, { message: text('answer') }).then(() => {
+      if (index === 7) isStored = true
+    }),
+  )
+  await Promise.all(steps.filter((_, index) => index !== 7))
+  expect(isStored).toBe(false)
+  await other.query('COMMIT')
+  await Promise.all(steps)
+  for (const run of runs) expect(await store.readMessages(run.key)).toHaveLength(2)
 })
 
 test('ends of runs that count for two models, beside waiting leases, hold nobody up', async () => {
