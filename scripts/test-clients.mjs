@@ -1,11 +1,11 @@
-// `npm run test:clients`: installs the clients where their lock file has changed, checks the types of the suites, runs
-// them against strict providers on SQLite and PostgreSQL, and compares the table in docs/protocols.md with the report.
+// `npm run test:clients`: installs the clients where their lock file has changed, runs the suites against strict providers on
+// SQLite and PostgreSQL, checks their types meanwhile, and compares the table in docs/protocols.md with the report.
 //
 //   npm run test:clients                 all suites
 //   npm run test:clients -- --write      also writes the table
 //   npm run test:clients -- use-chat     only files with this in their name; the table is left alone
 //   npm run test:clients -- --install    only installs
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { copyFileSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -18,11 +18,19 @@ const filters = process.argv.slice(2).filter(word => !word.startsWith('--'))
 
 await Promise.all(packageFolders().map(install))
 if (process.argv.includes('--install')) process.exit()
-step('types', [join(ROOT, 'node_modules/typescript/bin/tsc'), '--noEmit', '-p', CLIENTS])
+const compiler = join(ROOT, 'node_modules/typescript/bin/tsc')
+const runner = join(ROOT, 'node_modules/vitest/vitest.mjs')
 const config = join(CLIENTS, 'vitest.config.ts')
-step('suites', [join(ROOT, 'node_modules/vitest/vitest.mjs'), 'run', '--config', config, ...filters])
+// The compiler has one thread: it takes what the suites leave of the processor. What it prints follows their report.
+const [suites, types] = await Promise.all([
+  run([runner, 'run', '--config', config, ...filters]),
+  run([compiler, '--noEmit', '-p', CLIENTS], 'pipe'),
+])
+process.stdout.write(types.output)
+end('types', types)
+end('suites', suites)
 const table = join(ROOT, 'scripts/build-client-table.mjs')
-if (filters.length === 0) step('table', [table, ...(write ? ['--write'] : [])])
+if (filters.length === 0) end('table', await run([table, ...(write ? ['--write'] : [])]))
 
 /**
  * This folder and those in it with a lock file of their own and tests. The programs that wrote the kept transcripts are
@@ -46,17 +54,30 @@ async function install(folder) {
   if (existsSync(installed) && readFileSync(installed, 'utf8') === readFileSync(lock, 'utf8')) return
   const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm'
   const command = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']
-  const child = spawn(npm, command, { cwd: folder, stdio: 'inherit' })
-  end('install', { status: await new Promise(resolve => child.on('error', resolve).on('close', resolve)) })
+  end('install', await outcomeOf(spawn(npm, command, { cwd: folder, stdio: 'inherit' })))
   copyFileSync(lock, installed)
 }
 
-function step(name, command) {
-  end(name, spawnSync(process.execPath, command, { cwd: ROOT, stdio: 'inherit' }))
+function run(command, output = 'inherit') {
+  return outcomeOf(spawn(process.execPath, command, { cwd: ROOT, stdio: ['inherit', output, output] }))
 }
 
-function end(name, { status }) {
-  if (status === 0) return
+/** The exit code, or the error of the start, and what was printed into pipes. */
+function outcomeOf(child) {
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.on('data', chunk => {
+      output += chunk
+    })
+  }
+  return new Promise(resolve => {
+    const finish = code => resolve({ code, output })
+    child.on('error', finish).on('close', finish)
+  })
+}
+
+function end(name, { code }) {
+  if (code === 0) return
   console.error(`test:clients failed: ${name}`)
   process.exit(1)
 }
