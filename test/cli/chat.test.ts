@@ -330,7 +330,7 @@ describe('commands', () => {
     await terminal.waitUntilGone('Ctrl-C stops')
 
     say(terminal, '/export out.jsonl')
-    await terminal.waitFor(/messages written to .*out\.jsonl/)
+    await terminal.waitFor(/messages written to\s+\S*out\.jsonl/)
     const [header = '', ...lines] = (await readFile(join(cwd, 'out.jsonl'), 'utf8')).trim().split('\n')
     expect(JSON.parse(header)).toMatchObject({
       lango: 'session',
@@ -339,9 +339,9 @@ describe('commands', () => {
     })
     expect(JSON.parse(lines[0] ?? '')).toMatchObject({ seq: 1, role: 'user', content: 'hello one' })
     say(terminal, '/export out.jsonl')
-    await terminal.waitFor(/the file already\s+exists/)
+    await terminal.waitFor(/the\s+file\s+already\s+exists/)
     say(terminal, '/export talk.md')
-    await terminal.waitFor(/messages written to .*talk\.md/)
+    await terminal.waitFor(/messages written to\s+\S*talk\.md/)
     expect(await readFile(join(cwd, 'talk.md'), 'utf8')).toContain('**You:** hello one')
 
     say(terminal, '/new')
