@@ -2,8 +2,12 @@
  * Writes that wait for a connection join: those of different sessions are sent as one transaction, in one round trip,
  * with one commit and one wait for the disk. A write that finds a connection free is sent by itself.
  */
-import type { QueryResult } from 'pg'
 import type { Joining, Row, Statement } from './sql-database.js'
+
+/** What the driver answers to a statement. */
+interface Answer {
+  readonly rows: readonly unknown[]
+}
 
 /** The connections that groups are sent over. */
 export interface GroupLink<Client> {
@@ -13,7 +17,7 @@ export interface GroupLink<Client> {
   release(client: Client, failure: unknown): void
   sendSingle(client: Client, statement: Statement): Promise<readonly Row[]>
   /** Sends BEGIN, the statements and COMMIT without waiting in between. The answers are in the same order. */
-  sendGroup(client: Client, statements: readonly Statement[]): Promise<PromiseSettledResult<QueryResult>[]>
+  sendGroup(client: Client, statements: readonly Statement[]): Promise<PromiseSettledResult<Answer>[]>
   /** Whether the connection ended with this error. */
   endsConnection(error: unknown): boolean
 }
@@ -138,6 +142,6 @@ export class GroupCommit<Client> {
 /** More would keep the locks of the first ones for too long. */
 const MOST_JOINED = 16
 
-function rowsOf(answer: PromiseSettledResult<QueryResult> | undefined): readonly Row[] {
-  return answer?.status === 'fulfilled' ? (answer.value.rows as Row[]) : []
+function rowsOf(answer: PromiseSettledResult<Answer> | undefined): readonly Row[] {
+  return answer?.status === 'fulfilled' ? (answer.value.rows as readonly Row[]) : []
 }
