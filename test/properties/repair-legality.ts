@@ -582,9 +582,10 @@ function checkNames(messages: readonly ProviderMessage[], rules: Rules, found: s
     const calls = partsOf(message, 'tool-call')
     const names = new Map(calls.map(call => [call.id, call.name]))
     if (names.size < calls.length) return
-    for (const { id, name } of partsOf(messages[index + 1], 'tool-result')) {
-      if (names.has(id) && id !== '' && names.get(id) !== name)
-        found.push(`${index + 1}: result of another name`)
+    // They may be in several messages.
+    for (let at = index + 1; holdsResults(messages[at]); at++) {
+      for (const { id, name } of partsOf(messages[at], 'tool-result'))
+        if (names.has(id) && id !== '' && names.get(id) !== name) found.push(`${at}: result of another name`)
     }
   })
 }

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { ProviderMessage } from '../../src/provider/provider.js'
 import { repairHistory } from '../../src/provider/repair/repair-history.js'
+import { fuzzRepair } from '../fuzz/repair.js'
 import { SEED } from '../support/seed.js'
 import { buildHistory, deepFreeze, tapeChooser } from './repair-generator.js'
 import { checkLaws, PROFILE_NAMES } from './repair-laws.js'
@@ -26,6 +27,13 @@ test('on every profile the result is valid, repairing twice equals once, every c
     { numRuns: 600, seed: SEED },
   )
 })
+
+test.each([[21063862, 'a result of another name, in the second message with results']])(
+  'seed %i of the fuzz: %s',
+  seed => {
+    expect(fuzzRepair(1, seed).failures).toEqual([])
+  },
+)
 
 test('equal histories give equal requests', () => {
   fc.assert(
