@@ -23,6 +23,11 @@ export function isUnreachable(error: unknown): boolean {
   return UNREACHABLE.has(codeOf(error) ?? '') || isReadOnly(error)
 }
 
+/** Whether the server is there and says that it will accept work soon. */
+export function isStarting(error: unknown): boolean {
+  return codeOf(error) === STARTING
+}
+
 /** Whether a connection is of no use after this error. */
 export function endsConnection(error: unknown): boolean {
   return (
@@ -55,8 +60,10 @@ const LOST_BY_POOLER =
   /server conn crashed|server closed|cannot connect|server_login_retry|shutting down|terminated/
 
 /** A server that starts or stops, or is not there. */
+const STARTING = '57P03'
+
 const UNREACHABLE: ReadonlySet<string> = new Set([
-  '57P03',
+  STARTING,
   'ECONNREFUSED',
   'ENOTFOUND',
   'EAI_AGAIN',

@@ -10,6 +10,7 @@ import {
   endsConnection,
   isBroken,
   isLostStatement,
+  isStarting,
   isUnreachable,
   toAgentError,
 } from './postgres-errors.js'
@@ -232,8 +233,11 @@ class PostgresDatabase implements SqlDatabase {
       try {
         return await attempt()
       } catch (error) {
-        // A server that was reached before may be on its way back.
-        const isOut = this.#connections.wasOpened && performance.now() - startedAt < outageMs
+        // A server that was reached before may be on its way back; one that starts says so.
+        const waitedMs = performance.now() - startedAt
+        const isOut = this.#connections.wasOpened
+          ? waitedMs < outageMs
+          : isStarting(error) && waitedMs < START_MS
         const isFirst = attempts < MOST_ATTEMPTS
         const again =
           (RUN_AGAIN.has(codeOf(error) ?? '') && isFirst) ||
@@ -271,6 +275,8 @@ const MOST_ATTEMPTS = 5
 const MOST_PAUSE_MS = 250
 /** How long a server that was reached before is waited for: less than a lease lasts. */
 const OUTAGE_MS = 5000
+/** How long a server that is starting is waited for when a store is opened. */
+const START_MS = 15_000
 
 /** A write whose session is locked for longer goes on alone: the others of its group do not wait for it. */
 const GROUP_LOCK_MS = 500

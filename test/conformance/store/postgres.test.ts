@@ -1,4 +1,4 @@
-import { type AddressInfo, createServer } from 'node:net'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import pg from 'pg'
 import { expect, test, vi } from 'vitest'
 import type { RunStep, ToolCallFacts } from '../../../src/session/run-store.js'
@@ -142,6 +142,39 @@ test('a server that accepts connections and never answers is reported after one 
   expect(connections).toBe(1)
   server.close()
 })
+
+test('a server that is still starting is waited for when a store is opened', async () => {
+  const database = await createDatabase()
+  const { port, hostname } = new URL(database.url)
+  let connections = 0
+  const server = createServer(socket => {
+    socket.on('error', () => {})
+    connections++
+    if (connections > 3) {
+      const real = connect(Number(port), hostname)
+      real.on('error', () => socket.destroy())
+      socket.on('close', () => real.destroy())
+      socket.pipe(real).pipe(socket)
+    } else socket.once('data', () => socket.end(STARTING))
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const url = Object.assign(new URL(database.url), { port: (server.address() as AddressInfo).port })
+  const store = await openStore(url.href)
+  expect(connections).toBeGreaterThan(3)
+  await store.check?.()
+  await store.close()
+  server.close()
+  await database.drop()
+})
+
+/** What a server says until it has replayed its log. */
+const STARTING = (() => {
+  const fields = Buffer.from('SFATAL\0VFATAL\0C57P03\0Mthe database system is starting up\0\0')
+  const head = Buffer.alloc(5)
+  head.write('E')
+  head.writeInt32BE(fields.length + 4, 1)
+  return Buffer.concat([head, fields])
+})()
 
 const QUESTION = { role: 'user', content: 'Why?', timestamp: 1, id: 'question' }
 const START = { seq: 1, type: 'run-start' }
