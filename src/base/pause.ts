@@ -25,25 +25,101 @@ const EVERY_MS = 5
  */
 export const letOthersRun = createPause()
 
-/**
- * Turns for work that is long until it waits for the first time, such as the beginning of a run: a few in each turn of the
- * event loop, in order. What comes from outside meanwhile, such as requests for further runs, is handled between them.
- * Where many wait, more begin at once: turns of a busy process are long.
- */
-export function createTurns(): () => Promise<void> {
-  const waiting: (() => void)[] = []
-  const next = () => {
-    for (const begin of waiting.splice(0, Math.max(BEGUN_AT_ONCE, waiting.length / 4))) begin()
-    if (waiting.length > 0) setImmediate(next)
-  }
-  return () =>
-    new Promise(resolve => {
-      waiting.push(resolve)
-      if (waiting.length === 1) setImmediate(next)
-    })
+let connections = 0
+
+/** Counts a connection. The event loop accepts one in each turn: many that come at once need as many turns. */
+export function noteConnection(): void {
+  connections += 1
 }
 
-const BEGUN_AT_ONCE = 8
+/**
+ * The share that work has of the event loop. As long as each turn accepts a connection, more of them may wait, and work takes
+ * a turn every 10 ms only. Whether it may begin is asked once in each turn of the event loop.
+ */
+export class Share {
+  #seen = connections
+  #endedAt = 0
+  #isAccepting = false
+
+  get isAccepting(): boolean {
+    return this.#isAccepting
+  }
+
+  mayBegin(): boolean {
+    this.#isAccepting = connections !== this.#seen
+    this.#seen = connections
+    return !this.#isAccepting || performance.now() - this.#endedAt >= REST_MS
+  }
+
+  ended(): void {
+    this.#endedAt = performance.now()
+  }
+}
+
+const REST_MS = 10
+
+/**
+ * Turns for steps of long work, such as those of many runs. Those who wait are resumed in order, for a limited time in each
+ * turn of the event loop, so that its turns stay short however many wait: what comes from outside is handled in between.
+ */
+export class Turns {
+  readonly #share: Share | undefined
+  readonly #waiting: (() => void)[] = []
+  #resumed = 0
+  /** How many were there when the turn began: those who come later wait for the next one. */
+  #known = 0
+  #startedAt = performance.now()
+
+  /** Without a share, connections are not waited for. */
+  constructor(share?: Share) {
+    this.#share = share
+  }
+
+  /** Nothing to wait for until 5 ms after the last turn began. */
+  pause(): Promise<void> | undefined {
+    return performance.now() - this.#startedAt < EVERY_MS ? undefined : this.wait()
+  }
+
+  /** Resolves in a later turn, after those who wait already. */
+  wait(): Promise<void> {
+    return new Promise(resolve => {
+      this.#waiting.push(resolve)
+      if (this.#waiting.length === 1) setImmediate(this.#begin)
+    })
+  }
+
+  readonly #begin = (): void => {
+    if (this.#share?.mayBegin() === false) {
+      setImmediate(this.#begin)
+      return
+    }
+    this.#startedAt = performance.now()
+    this.#known = this.#waiting.length
+    this.#resume()
+  }
+
+  #resume(): void {
+    this.#waiting[this.#resumed]?.()
+    this.#resumed += 1
+    // After everything that the resumed one does before it waits again.
+    queueMicrotask(() => process.nextTick(this.#endOrResume))
+  }
+
+  readonly #endOrResume = (): void => {
+    const turnMs = this.#share?.isAccepting ? EVERY_MS : TURN_MS
+    if (this.#resumed < this.#known && performance.now() - this.#startedAt < turnMs) {
+      this.#resume()
+      return
+    }
+    this.#waiting.splice(0, this.#resumed)
+    this.#resumed = 0
+    this.#share?.ended()
+    if (this.#waiting.length > 0) setImmediate(this.#begin)
+  }
+}
+
+/** How long those who wait are resumed in one turn of the event loop, unless connections wait. */
+const TURN_MS = 20
 
 /** Work in small steps: a generator that yields between them and returns the result. */
 export type Steps<Result> = Generator<void, Result, void>

@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import type { Content, Event } from '../adk/sdk.js'
 import { RUN_ENDED_FIRST, RUN_STOPPED } from '../base/markers.js'
-import { createPause, inTurn } from '../base/pause.js'
+import { createPause, inTurn, type Turns } from '../base/pause.js'
 import { type AgentError, messageOf } from '../errors.js'
 import type { Lease } from '../session/session-store.js'
 import type { RunAnswer } from '../tool.js'
@@ -32,6 +32,7 @@ export interface RunLoopParts extends Pick<PreparedRun, 'key' | 'input' | 'runId
   resumed?: ResumedRun | undefined
   /** The message of the run and where it is stored; absent when the store could not open the run in one write. */
   opening?: RunOpened | undefined
+  turns: Turns
   /** Releases the session. */
   end(): Promise<void>
 }
@@ -84,7 +85,7 @@ export class RunLoop {
     this.#abort.signal.addEventListener('abort', () => this.#outbox.wakeUp(), { once: true })
     this.#reader = new EventReader(host.agentNames, reference => host.models.priceOf(reference))
     const { store, logger, observe } = host
-    this.#recorder = new RunRecorder({ store, logger, observe, key, runId, lease, onStored: input.onStored })
+    this.#recorder = new RunRecorder({ ...parts, store, logger, observe, onStored: input.onStored })
     this.#ledger = openLedger(host, {
       ...{ key, runId, recorder: this.#recorder },
       emit: body => {

@@ -1,6 +1,6 @@
 import { defined } from '../base/defined.js'
 import { toJsonData } from '../base/json.js'
-import { letOthersRun } from '../base/pause.js'
+import type { Turns } from '../base/pause.js'
 import { AgentError, invariant, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
 import type { Message, SessionKey } from '../session/message.js'
@@ -32,6 +32,7 @@ export interface RecorderParts {
   runId: string
   lease: Lease
   logger: Logger
+  turns: Turns
   /** Called with every event as it happens. */
   observe?: ((event: RunEvent) => void) | undefined
   /** Called with events once they are stored, in order, as they were stored. */
@@ -231,9 +232,9 @@ export class RunRecorder {
     this.#changes = []
     // Converted to JSON data, so that stored events equal those that a client in another process receives.
     const records = toJsonData(events) as RunEventRecord[]
-    const pause = letOthersRun()
+    const { store, key, lease, turns } = this.#parts
+    const pause = turns.pause()
     if (pause) await pause
-    const { store, key, lease } = this.#parts
     const calls = [...(write.calls ?? []), ...changes.flatMap(change => change.calls)]
     const step = { key, runId: this.runId, fence: lease.fence, events: records, requests, ...write }
     try {

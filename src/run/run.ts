@@ -1,4 +1,4 @@
-import { createTurns } from '../base/pause.js'
+import { Share, Turns } from '../base/pause.js'
 import { messageOf } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
 import type { QueuedRun, RunSummary } from '../session/run-store.js'
@@ -91,7 +91,7 @@ export class Runs {
   /** The same, where an engine decides when and where runs are executed. */
   readonly #engine: EngineWorkers | undefined
   readonly #due: DueRuns
-  readonly #turns = createTurns()
+  readonly #turns = new Turns(new Share())
 
   constructor(host: RunHost, follower: RunFollower) {
     this.#host = host
@@ -294,7 +294,7 @@ export class Runs {
       onEnd()
       this.#engine?.work(key)
     }
-    const loop = new RunLoop({ ...run, host, lease, first, resumed, opening, end })
+    const loop = new RunLoop({ ...run, host, lease, first, resumed, opening, turns: this.#turns, end })
     stopWatching = watchEnds(loop, { signals: this.#signals, key, lease, input })
     return { loop, events: () => tracedEvents(host, run, loop.events(run.content), resumed !== undefined) }
   }
@@ -328,7 +328,7 @@ export class Runs {
       const lists = events()
       await lists.next()
       // Requests for further runs come first: their callers wait.
-      await this.#turns()
+      await this.#turns.wait()
       for await (const _events of lists);
     } catch (error) {
       this.#host.logger.error('A run failed outside its events', { runId, error: messageOf(error) })

@@ -2,6 +2,7 @@ import { createServer, type Server } from 'node:http'
 import { createAdaptorServer } from '@hono/node-server'
 import { OpenAPIHono } from '@hono/zod-openapi'
 import type { Context, Hono } from 'hono'
+import { noteConnection, Turns } from '../base/pause.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
 import type { Gallery } from '../runtime/gallery.js'
@@ -205,6 +206,7 @@ function httpServer(fetch: (request: Request) => unknown, limits: ServerLimits):
     },
   }) as Server
   server.maxHeadersCount = 100
+  server.on('connection', noteConnection)
   return server
 }
 
@@ -292,8 +294,11 @@ function methodsOf(app: ApiApp, path: string): string[] {
 }
 
 function countRequests(context: ServerContext): Parameters<ApiApp['use']>[1] {
+  // Requests that arrive together are handed over in one turn of the event loop.
+  const turns = new Turns()
   return async (c, next) => {
     const started = performance.now()
+    await turns.wait()
     await next()
     const route = routeClass(c.req.path)
     context.metrics.request(route, c.res.status)

@@ -1,5 +1,5 @@
 import type { DatabaseSyncInstance, StatementSyncInstance } from '@photostructure/sqlite'
-import { within } from '../base/pause.js'
+import { Share, within } from '../base/pause.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { BackupOptions, BackupReceipt } from '../session/session-store.js'
 import type { SqliteTools } from './backup.js'
@@ -42,6 +42,7 @@ export class SqliteDatabase implements SqlDatabase {
   readonly #readers = new Map<string, Reader>()
   #queue: Pending[] = []
   #isScheduled = false
+  readonly #share = new Share()
   #attempts = 0
   #nextCheckpoint = 0
   #closing: Promise<void> | undefined
@@ -162,8 +163,13 @@ export class SqliteDatabase implements SqlDatabase {
   }
 
   #flush(): void {
+    if (!this.#share.mayBegin()) {
+      setImmediate(() => this.#flush())
+      return
+    }
     this.#isScheduled = false
     if (this.#queue.length > 0 && this.#begin()) this.#runGroup()
+    this.#share.ended()
     if (this.#queue.length === 0) this.#onIdle()
     else this.#schedule()
   }
