@@ -17,7 +17,9 @@ interface OpenedRun {
   fence: number
 }
 
-async function open(query = ''): Promise<{ place: TestDatabase; database: SqlDatabase; store: SessionStore }> {
+async function open(
+  query = '',
+): Promise<{ place: TestDatabase; database: SqlDatabase; store: SessionStore }> {
   const place = await createDatabase()
   const database = await openDatabase(`${place.url}${query}`)
   const store = checkedStore(await openSqlStore(database))
