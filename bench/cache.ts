@@ -3,7 +3,7 @@
  * sessions of 200 turns with a tool call each. The best possible is computed for the same session: every request extends
  * the last, except at the cuts that the same budget forces when it moves in quarter steps.
  *
- *     node --import tsx bench/cache.ts [--json] [--only PROFILE] [--turns N]
+ *     npm run bench -- cache [--json] [--only PROFILE] [--turns N]
  */
 import { PROFILES, type ProfileName } from '../src/provider/repair/profile.js'
 import type { StreamEvent } from '../src/provider/stream-event.js'

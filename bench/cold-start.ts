@@ -2,7 +2,7 @@
  * How long a command takes to start, against the least that a Node program can take (`node -e 0`). The built
  * package is measured, because that is what people run. Samples take turns, so that a busy moment hits all.
  *
- *     node --import tsx bench/cold-start.ts [--json]
+ *     npm run bench -- cold-start [--json]
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, statSync } from 'node:fs'

@@ -2,7 +2,7 @@
  * The disk that 200 turns with a tool take: the file of the store, with all that the inspector shows, by tables. The
  * provider is a real one over HTTP, so that answers come in pieces and every request is kept.
  *
- *     node --import tsx bench/disk.ts [--json]
+ *     npm run bench -- disk [--json]
  */
 import { mkdtemp, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

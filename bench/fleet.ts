@@ -3,7 +3,7 @@
  * on one that takes 200 ms, beside the same agent on bare ADK in memory and with ADK's database service on the same
  * server. Sides take turns; at least three samples; the processor time of database, generator and workers is accounted.
  *
- *     node --import tsx bench/fleet.ts [--quick] [--json] [--plot] [--only grid,slots,growth,kill]
+ *     npm run bench -- fleet [--quick] [--json] [--plot] [--only grid,slots,growth,kill]
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'

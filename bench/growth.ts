@@ -2,7 +2,7 @@
  * How the work of every reader of text from outside grows with the text: four times the text may take four times the
  * work, and not sixteen. Of all texts the one that grows most counts.
  *
- *     node --import tsx bench/growth.ts [--json]
+ *     npm run bench -- growth [--json]
  */
 import { PIECES, READERS, type Reader } from '../test/properties/text-readers.js'
 import { Report } from './support/report.js'

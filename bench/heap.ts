@@ -2,7 +2,7 @@
  * The memory of a server under loads that a careless server keeps: before, at its peak, and after a forced collection.
  * A real `lango serve` on SQLite in a process of its own.
  *
- *     node --import tsx bench/heap.ts [--json] [--only NAME]
+ *     npm run bench -- heap [--json] [--only NAME]
  */
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'

@@ -2,7 +2,7 @@
  * What an installation takes on disk: Lango from its tarball, against `@google/adk` alone, and lango-core with OpenAI's SDK.
  * Needs the registry. In the folder of Lango the command line then says what is missing, adds it and uses it.
  *
- *     node --import tsx bench/install.ts [--json]
+ *     npm run bench -- install [--json]
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

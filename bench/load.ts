@@ -3,7 +3,7 @@
  * thousands of concurrent runs in one process, and a server with many clients against a bare ADK server that
  * stores nothing. At least three interleaved samples per side; the spread is printed.
  *
- *     node --import tsx bench/load.ts [--json] [--only turn,cpu,crowd,server,bulk,growth]
+ *     npm run bench -- load [--json] [--only turn,cpu,crowd,server,bulk,growth]
  */
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm, stat } from 'node:fs/promises'

@@ -3,7 +3,7 @@
  * `structuredClone` of the same contents in the same run. Every profile is measured; the slowest is the one
  * that counts. Then: how the time grows with the length of the history.
  *
- *     node --import tsx bench/repair.ts [--json]
+ *     npm run bench -- repair [--json]
  */
 import { convertMessages } from '../src/adk/model/convert-messages.js'
 import type { ProfileName } from '../src/provider/repair/profile.js'

@@ -6,7 +6,7 @@
  *
  * How soon a client learns that the run of a killed server is continued is measured with real servers.
  *
- *     node --import tsx bench/replay.ts [--json] [--only steps,servers]
+ *     npm run bench -- replay [--json] [--only steps,servers]
  */
 import { copyFile, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -3,7 +3,7 @@
  * library that writes the same events from memory, one by one as its documentation does, and stores nothing.
  * Clients are a process of their own, so that only the server is measured.
  *
- *     node --import tsx bench/serve.ts [--json]
+ *     npm run bench -- serve [--json]
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { EventEmitter, once } from 'node:events'
@@ -262,7 +262,7 @@ function startClients(
   url: string,
   count: number,
 ): { child: ChildProcess; ready: Promise<void>; ended: Promise<unknown> } {
-  const args = ['--import', 'tsx', fileURLToPath(import.meta.url), '--clients', url, String(count)]
+  const args = [...process.execArgv, fileURLToPath(import.meta.url), '--clients', url, String(count)]
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
   const ready = new Promise<void>(resolve => {
     createInterface({ input: child.stdout }).on('line', () => resolve())

@@ -4,7 +4,7 @@
  * does nothing (the control) shows what the machine itself adds. The goals are for the time in which the loop was held:
  * its delay without the time in which the process waited for a processor.
  *
- *     node --import tsx bench/stall.ts [--json] [--only NAME] [--store sqlite|postgres] [--raised]
+ *     npm run bench -- stall [--json] [--only NAME] [--store sqlite|postgres] [--raised]
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

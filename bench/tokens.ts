@@ -2,7 +2,7 @@
  * The estimate of tokens: how far it is from o200k on the recorded samples, and what it adds to the cost of an append,
  * against counting bytes.
  *
- *     node --import tsx bench/tokens.ts [--json]
+ *     npm run bench -- tokens [--json]
  */
 import { readFileSync } from 'node:fs'
 import type { Message } from '../src/session/message.js'

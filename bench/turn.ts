@@ -4,7 +4,7 @@
  * events as rows in a bare SQLite table with the same pragmas, one transaction each. A turn of ADK's own runner on
  * Lango's session service is one side; a run of Lango's runtime, with lease, events and the ledger of its tool call, another.
  *
- *     node --import tsx bench/turn.ts [--json]
+ *     npm run bench -- turn [--json]
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

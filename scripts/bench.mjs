@@ -24,5 +24,6 @@ if (ownPackages && !existsSync(`${folder}/node_modules`)) {
   if (status !== 0) process.exit(1)
 }
 const program = ownPackages ? `${folder}/${name}.ts` : `${folder}.ts`
-const { status } = spawnSync('node', ['--import', 'tsx', program, ...rest], { cwd: ROOT, stdio: 'inherit' })
+const compiled = ['--import', `${ROOT}/scripts/run-sources.mjs`]
+const { status } = spawnSync('node', [...compiled, program, ...rest], { cwd: ROOT, stdio: 'inherit' })
 process.exit(status ?? 1)

@@ -1,9 +1,10 @@
 // The JavaScript of the package: one file per entry, and the modules that they share in few files. Starting a command
 // costs more by the number of its files than by their size, and Node loads each of them apart; the text of every module
-// stays as it was written. What is imported on demand in the sources still is.
+// stays as it was written, but for spreads (plain-spreads.mjs). What is imported on demand in the sources still is.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { plainSpreadsPlugin } from './plain-spreads.mjs'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const SRC = join(ROOT, 'src')
@@ -22,7 +23,7 @@ export async function buildCode(outDir, names = entryNames()) {
     root: ROOT,
     publicDir: false,
     logLevel: 'error',
-    plugins: [{ name: 'optional-packages', renderChunk: code => mayBeMissing(code) }],
+    plugins: [{ name: 'optional-packages', renderChunk: code => mayBeMissing(code) }, plainSpreadsPlugin()],
     build: {
       ssr: true,
       outDir,

@@ -6,6 +6,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { plainSpreadsPlugin } from './plain-spreads.mjs'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const DEFAULTS = { restore: 100_000, repair: 1_000_000, steady: 100_000 }
@@ -42,6 +43,7 @@ async function bundle(names) {
     root: ROOT,
     publicDir: false,
     logLevel: 'error',
+    plugins: [plainSpreadsPlugin()],
     build: {
       ssr: true,
       outDir,

@@ -41,7 +41,9 @@ interface WriterResult {
 
 function runWriter(args: string[]): Promise<WriterResult> {
   const program = new URL('writer.ts', import.meta.url).pathname
-  const child = spawn('node', ['--import', 'tsx', program, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn('node', [...process.execArgv, program, ...args], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   let output = ''
   child.stdout.on('data', chunk => {
     output += chunk

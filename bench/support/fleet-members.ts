@@ -29,7 +29,7 @@ export class Member {
   static async start(file: string, args: readonly string[]): Promise<Member> {
     const path = fileURLToPath(new URL(`../${file}`, import.meta.url))
     const child = fork(path, args, {
-      execArgv: ['--import', 'tsx'],
+      execArgv: process.execArgv,
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     })
     const member = new Member(child)

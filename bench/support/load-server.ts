@@ -102,7 +102,7 @@ interface ClientFigures {
 
 /** Clients are a process of their own, so that only the server is measured. */
 async function runClientsApart(url: string, count: number): Promise<ClientFigures> {
-  const args = ['--import', 'tsx', fileURLToPath(import.meta.url), '--clients', url, String(count)]
+  const args = [...process.execArgv, fileURLToPath(import.meta.url), '--clients', url, String(count)]
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
   let line = ''
   if (child.stdout) for await (const text of createInterface({ input: child.stdout })) line = text

@@ -10,7 +10,6 @@ import type { LoopReport, MemoryReport } from './watch-loop.js'
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const WATCH = new URL('./watch-loop.ts', import.meta.url).href
 const MAIN = join(ROOT, 'src/cli/main.ts')
-const TSX = import.meta.resolve('tsx')
 
 export type Report = LoopReport & { memory: MemoryReport }
 
@@ -63,7 +62,7 @@ export interface WatchedServer {
 export async function startWatchedServer(folder: string, config: object | string): Promise<WatchedServer> {
   if (typeof config === 'string') await writeFile(join(folder, 'lango.config.mjs'), config)
   else await writeFile(join(folder, 'lango.config.json'), JSON.stringify(config))
-  const args = ['--import', TSX, '--import', WATCH, MAIN, 'serve', '--json', '--port', '0']
+  const args = [...process.execArgv, '--import', WATCH, MAIN, 'serve', '--json', '--port', '0']
   const flags = process.env.LANGO_BENCH_PROFILE
     ? ['--cpu-prof', '--cpu-prof-dir', process.env.LANGO_BENCH_PROFILE]
     : []
@@ -75,7 +74,7 @@ export async function startWatchedServer(folder: string, config: object | string
   const url = await firstUrl(child)
   const watch = (...more: string[]) =>
     new Watched(
-      spawn(process.execPath, ['--import', TSX, fileURLToPath(WATCH), ...more], {
+      spawn(process.execPath, [...process.execArgv, fileURLToPath(WATCH), ...more], {
         stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
       }),
     )
@@ -99,7 +98,7 @@ async function firstUrl(child: ChildProcess): Promise<string> {
 }
 
 async function runLango(folder: string, args: readonly string[]) {
-  const child = spawn(process.execPath, ['--import', TSX, MAIN, ...args], {
+  const child = spawn(process.execPath, [...process.execArgv, MAIN, ...args], {
     cwd: folder,
     env: quietEnvironment(),
     stdio: ['ignore', 'pipe', 'pipe'],

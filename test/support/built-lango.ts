@@ -49,7 +49,8 @@ interface Source {
 async function build(): Promise<string> {
   const sources = (await Promise.all(Object.entries(FOLDERS).map(readSources))).flat()
   const hash = createHash('sha256')
-  for (const name of ['package.json', 'scripts/build-code.mjs']) hash.update(await readFile(join(ROOT, name)))
+  for (const name of ['package.json', 'scripts/build-code.mjs', 'scripts/plain-spreads.mjs'])
+    hash.update(await readFile(join(ROOT, name)))
   for (const { output, text } of sources) hash.update(`${output}\0${text}\0`)
   const packages = await bundledPackages()
   const folder = join(CACHE, hash.update(packages).digest('hex').slice(0, 16))
