@@ -127,14 +127,20 @@ export class GroupCommit<Client> {
     const broken = failed.find(error => this.#link.endsConnection(error))
     // Whether it was committed is unknown.
     if (broken !== undefined) for (const write of writes) write.reject(broken)
-    // When one statement failed, the COMMIT has rolled all of them back: each is sent by itself.
-    else if (failed.length > 0) this.#again(writes)
+    // When one statement failed, the COMMIT has rolled all of them back.
+    else if (failed.length > 0)
+      this.#again(
+        writes,
+        answers.findIndex(({ status }) => status === 'rejected'),
+      )
     else for (const [index, write] of writes.entries()) write.resolve(rowsOf(answers[index + 1]))
     return broken
   }
 
-  #again(writes: readonly JoiningWrite[]): void {
-    for (const write of writes) write.isAlone = true
+  /** The first statement that failed is sent by itself, and the others together; when none of them failed, each by itself. */
+  #again(writes: readonly JoiningWrite[], failed: number): void {
+    const culprit = writes[failed - 1]
+    for (const write of culprit ? [culprit] : writes) write.isAlone = true
     this.#waiting = [...writes, ...this.#waiting]
   }
 }
