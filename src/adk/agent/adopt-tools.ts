@@ -28,6 +28,8 @@ import {
   type BaseTool,
   type BaseToolset,
   type Context,
+  type FunctionDeclaration,
+  FunctionTool,
   isAgentTool,
   isBaseTool,
   isBaseToolset,
@@ -143,6 +145,7 @@ function mcpHints(tool: BaseTool): { readOnlyHint?: unknown; idempotentHint?: un
 function wrap(tool: BaseTool, ledgerOf: LedgerOf, execute: ExecuteCall): void {
   const runAsync = tool.runAsync.bind(tool)
   const own = ledgerToolOf(tool)
+  if (tool instanceof FunctionTool) keepSchema(tool)
   if (isAgentTool(tool)) wrapAgent(innerOf(tool) as BaseAgent, ledgerOf)
   tool.runAsync = async request => {
     const ledger = ledgerOf()
@@ -177,6 +180,26 @@ function wrap(tool: BaseTool, ledgerOf: LedgerOf, execute: ExecuteCall): void {
       await begun.end(signal.aborted ? 'unknown' : 'failed', { error: messageOf(error) }, actions)
       throw error
     }
+  }
+}
+
+/**
+ * ADK converts the Zod schema of a tool for every request, which takes as long as all that Lango does for it. The schema
+ * of a tool stays the same, so it is converted once. Each request gets a copy: plugins may change what is sent.
+ */
+function keepSchema(tool: FunctionTool): void {
+  if (tool._getDeclaration !== FunctionTool.prototype._getDeclaration) return
+  let kept: { of: unknown; parameters: unknown } | undefined
+  tool._getDeclaration = () => {
+    const of: unknown = Reflect.get(tool, 'parameters')
+    if (kept && kept.of === of) {
+      const parameters = toJsonData(kept.parameters) as NonNullable<FunctionDeclaration['parameters']>
+      return { name: tool.name, description: tool.description, parameters }
+    }
+    const declaration = FunctionTool.prototype._getDeclaration.call(tool)
+    // A schema that is not a Zod schema is handed on as it is, and may be changed by its owner.
+    if (declaration.parameters !== of) kept = { of, parameters: toJsonData(declaration.parameters) }
+    return declaration
   }
 }
 
