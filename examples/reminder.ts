@@ -8,7 +8,7 @@ const runtime = await createRuntime({
 const { runId } = await runtime.start({
   sessionId: 'trip',
   text: 'Remind me to check in.',
-  at: new Date(Date.now() + 1000),
+  at: new Date(Date.now() + 3000),
 })
 console.log((await runtime.findRun(runId))?.state)
 for await (const event of runtime.follow(runId)) {

@@ -18,7 +18,9 @@ export interface WebServerOptions {
   /** The folder with the built page. Without one, it is built where its sources have changed. */
   webRoot?: string | undefined
   /** Takes the place of the model and the tools. */
-  runtime?: Pick<RuntimeOptions, 'agent' | 'rootAgent' | 'providers' | 'runs' | 'history'> | undefined
+  runtime?:
+    | Pick<RuntimeOptions, 'agent' | 'rootAgent' | 'providers' | 'runs' | 'history' | 'mcpServers'>
+    | undefined
 }
 
 export interface WebServer {
