@@ -1,8 +1,8 @@
 /** One call in the ledger of a run, new or recorded by an earlier attempt. */
 import { isRecord } from '../base/is-record.js'
-import { toJsonData } from '../base/json.js'
+import { parseJson, toJsonData } from '../base/json.js'
 import { AgentError } from '../errors.js'
-import type { SessionKey } from '../session/message.js'
+import type { Message, SessionKey, ToolCall } from '../session/message.js'
 import type {
   JournalEntry,
   ToolCallChange,
@@ -201,6 +201,31 @@ export function restoredEntry(
   entry.restored = row
   if (status === 'done' || status === 'failed') entry.ended = { status, result, actions }
   return entry
+}
+
+/** A longer result is stored in its message alone, and the ledger says where. */
+const LARGE_RESULT = 16_384
+const IN_MESSAGE = 'lango:in-message'
+
+/** What the ledger keeps of the result of a call, in one write with the message that answers it. */
+export function keptResult(result: unknown, { id, toolCalls = [] }: Message, answer: ToolCall): unknown {
+  const isLarge = (answer.output?.length ?? 0) > LARGE_RESULT
+  return isLarge && id !== undefined ? { [IN_MESSAGE]: id, at: toolCalls.indexOf(answer) } : result
+}
+
+/** The rows of calls with the results that are stored in messages. */
+export function withResults(
+  rows: readonly ToolCallRecord[],
+  messageOf: (id: string) => Message | undefined,
+): ToolCallRecord[] {
+  return rows.map(row => {
+    const kept = row.result
+    const id = isRecord(kept) ? kept[IN_MESSAGE] : undefined
+    if (!isRecord(kept) || typeof id !== 'string') return row
+    const answer = messageOf(id)?.toolCalls?.[Number(kept.at)]
+    // A field of that name which refers to no answer is data of the tool.
+    return answer?.output === undefined ? row : { ...row, result: parseJson(answer.output) }
+  })
 }
 
 /** The message that holds a call. */

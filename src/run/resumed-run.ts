@@ -18,7 +18,7 @@ import type { CallResponse } from '../tool.js'
 import { seenIn } from './close-calls.js'
 import type { EventReader } from './event-reader.js'
 import { storedEvents } from './interrupted-runs.js'
-import { outcomeName, type ReportedOutcome, type RestoredCalls } from './ledger-entry.js'
+import { outcomeName, type ReportedOutcome, type RestoredCalls, withResults } from './ledger-entry.js'
 import type { PendingCalls } from './pending-calls.js'
 import { type RecordedEvent, Replay } from './replay.js'
 import type { EarlierApproval } from './run-approvals.js'
@@ -96,7 +96,7 @@ export async function loadResumed(
   const replayed = record.slice(round + 1)
   const branches = parallelBranches(host.rootAgent)
   const replay = new Replay(replayed, opening.id, each => host.eventOf(each), branches)
-  const rows = (await store.runs.readCalls?.(run.runId)) ?? []
+  const rows = withResults((await store.runs.readCalls?.(run.runId)) ?? [], id => byId.get(id))
   const progress = await readProgress(store, run.runId, messages)
   forgetUsed(progress.approvals, rows)
   return {

@@ -50,6 +50,7 @@ import {
   firstOpen,
   interruptedCall,
   isAsked,
+  keptResult,
   LastEvents,
   type LedgerEntry,
   type LedgerRun,
@@ -246,7 +247,8 @@ export class ToolLedger implements CallLedger {
   }
 
   /** The end of a call that is not in the ledger yet: of a read-only tool, or of a call that was not executed. */
-  #answered({ branch = '' }: Message, answer: ToolCall): ToolCallChange | undefined {
+  #answered(message: Message, answer: ToolCall): ToolCallChange | undefined {
+    const { branch = '' } = message
     const entry = [...this.#entries.values()].findLast(
       ({ facts, status, ...each }) =>
         facts.callId === answer.id && each.branch === branch && (status === 'intent' || status === 'started'),
@@ -255,7 +257,8 @@ export class ToolLedger implements CallLedger {
     const result = parseJson(answer.output ?? 'null')
     // An answer without an end, such as the failure to record one, says nothing about what an earlier attempt did.
     const unended = interruptedCall(entry) ? 'unknown' : isToolError(result) ? 'failed' : 'done'
-    return { ...changeOf(entry, entry.ended?.status ?? unended), result }
+    const kept = keptResult(result, message, answer)
+    return { ...changeOf(entry, entry.ended?.status ?? unended), result: kept }
   }
 
   #entryFor({ id, callId, tool, args, author }: CallBegin, policy: CallPolicy): LedgerEntry {
