@@ -38,8 +38,8 @@ export interface RunScope {
   readonly models: object
   readonly runId: string
   readonly key: SessionKey
-  /** Whether an earlier attempt of the run may have sent requests. */
-  readonly isResumed: boolean
+  /** In a resumed run: the last model step that was answered. Those after it are asked again. */
+  readonly resumedAfter: number | undefined
   /** Where its code is at work, as far as it works in one order: the same in every attempt. */
   place(): string
   /** The model reference that this run uses instead of the agents' own. */
@@ -180,7 +180,7 @@ export function createScope(scope: ScopeParts): RunScope {
   return {
     models: host.models,
     key,
-    isResumed: resumed !== undefined,
+    resumedAfter: resumed?.progress.step,
     outputOf,
     approve,
     ask,

@@ -36,6 +36,8 @@ interface SessionLanes {
   readonly holders: Map<string, string>
   /** By agent and branch: the model of the newest request. */
   readonly models: Map<string, string>
+  /** The last step of a resumed run that was answered. */
+  readonly resumedAfter?: number | undefined
   /** Earlier runs whose requests were not read, newest first. */
   unread: string[]
   /** One search at a time: parallel agents ask for their lanes at once. */
@@ -88,15 +90,18 @@ export class RequestLanes {
     // Parallel agents of the run may have been here meanwhile.
     const current = this.#sessions.get(name)
     if (current?.runId === scope.runId) return current
-    const isNewest = current !== undefined && !scope.isResumed && runs[0] === current.runId
+    const isResumed = scope.resumedAfter !== undefined
+    const isNewest = current !== undefined && !isResumed && runs[0] === current.runId
     const opened: SessionLanes = isNewest
-      ? { ...current, runId: scope.runId }
+      ? { ...current, runId: scope.runId, resumedAfter: undefined }
       : {
           runId: scope.runId,
           lanes: new Map(),
           holders: new Map(),
           models: new Map(),
-          unread: scope.isResumed ? [scope.runId, ...runs] : runs,
+          // The requests after its last answer are asked again, and replaced: those before them are what they extend.
+          resumedAfter: scope.resumedAfter,
+          unread: isResumed ? [scope.runId, ...runs] : runs,
           search: NOTHING,
         }
     this.#sessions.delete(name)
@@ -133,7 +138,9 @@ export class RequestLanes {
   async #read(session: SessionLanes, runId: string): Promise<boolean> {
     const requests = await this.#runs.readRequests(runId).catch(error => this.#failed(error))
     let namesOthers = false
-    for (const { record } of requests.toReversed()) {
+    const last = runId === session.runId ? session.resumedAfter : undefined
+    for (const { step, record } of requests.toReversed()) {
+      if (last !== undefined && step > last) continue
       if (this.#adopt(session, runId, record)) namesOthers = true
       await letOthersRun()
     }

@@ -21,6 +21,7 @@ const ROUND = 20
 interface Played {
   pairs: number
   sessions: number
+  resumed: number
   failures: number
   readonly breaks: Record<string, number>
 }
@@ -31,7 +32,10 @@ if (profiles.length === 0) {
   process.exit(1)
 }
 const played = new Map(
-  profiles.map((name): [ProfileName, Played] => [name, { pairs: 0, sessions: 0, failures: 0, breaks: {} }]),
+  profiles.map((name): [ProfileName, Played] => [
+    name,
+    { pairs: 0, sessions: 0, resumed: 0, failures: 0, breaks: {} },
+  ]),
 )
 // In rounds, so that a run that is interrupted has played about as many pairs of every profile.
 while (profiles.some(isOpen)) {
@@ -39,12 +43,12 @@ while (profiles.some(isOpen)) {
   const all = [...played.values()]
   const least = Math.min(...all.map(({ pairs }) => pairs))
   console.log(
-    `${least} of ${count} pairs of each of ${profiles.length} profiles, ${sum('pairs')} in all, ${sum('failures')} failures`,
+    `${least} of ${count} pairs of each of ${profiles.length} profiles, ${sum('pairs')} in all, ${sum('resumed')} resumed runs, ${sum('failures')} failures`,
   )
 }
-for (const [profile, { pairs, sessions, failures, breaks }] of played) {
+for (const [profile, { pairs, sessions, resumed, failures, breaks }] of played) {
   console.log(
-    `steady ${profile}: ${pairs} pairs of ${sessions} sessions, ${failures} failures, breaks ${JSON.stringify(breaks)}`,
+    `steady ${profile}: ${pairs} pairs of ${sessions} sessions, ${resumed} resumed runs, ${failures} failures, breaks ${JSON.stringify(breaks)}`,
   )
 }
 process.exitCode = sum('failures') === 0 ? 0 : 1
@@ -58,7 +62,7 @@ function of(profile: ProfileName): Played {
   return played.get(profile) as Played
 }
 
-function sum(what: 'pairs' | 'failures'): number {
+function sum(what: 'pairs' | 'resumed' | 'failures'): number {
   return [...played.values()].reduce((total, one) => total + one[what], 0)
 }
 
@@ -66,9 +70,10 @@ async function playRound(profile: ProfileName): Promise<void> {
   const state = of(profile)
   for (let session = 0; session < ROUND && isOpen(profile); session++) {
     const at = seed + state.sessions
-    const { pairs, text } = await play(profile, at, state.breaks)
+    const { pairs, resumed, text } = await play(profile, at, state.breaks)
     state.sessions += 1
     state.pairs += pairs
+    state.resumed += resumed
     if (text === undefined) continue
     state.failures += 1
     console.log(`${profile}, seed ${at}: ${text}`)
@@ -84,9 +89,13 @@ async function play(profile: ProfileName, at: number, breaks: Record<string, num
     const text =
       first &&
       `a request ${first.extends ? 'extends' : 'does not extend'} the one before, receipts: ${first.breaks.join() || 'none'}`
-    return { pairs: report.pairs, text }
+    return { pairs: report.pairs, resumed: report.resumed, text }
   } catch (error) {
-    return { pairs: 1, text: `the session fails: ${error instanceof Error ? error.stack : String(error)}` }
+    return {
+      pairs: 1,
+      resumed: 0,
+      text: `the session fails: ${error instanceof Error ? error.stack : String(error)}`,
+    }
   }
 }
 

@@ -23,7 +23,9 @@ import { type Choose, seededChooser } from './repair-generator.js'
 export interface SteadyReport {
   /** Pairs of consecutive requests of one session, model, agent and branch. */
   pairs: number
-  /** How many of them are breaks, by reason. */
+  /** Runs that were cut off and continued. */
+  resumed: number
+  /** How many of the pairs are breaks, by reason. */
   breaks: Record<string, number>
   broken: JudgedPair[]
 }
@@ -51,6 +53,7 @@ class Play {
   readonly #sessions = ['s1']
   readonly #budget: number | 'off'
   #words = 0
+  #resumed = 0
   #runtime: Runtime | undefined
   #instruction = 0
   #tools = 2
@@ -74,7 +77,7 @@ class Play {
   }
 
   async judge(): Promise<SteadyReport> {
-    const report: SteadyReport = { pairs: 0, breaks: {}, broken: [] }
+    const report: SteadyReport = { pairs: 0, resumed: this.#resumed, breaks: {}, broken: [] }
     const store = await this.#store
     for (const sessionId of this.#sessions) {
       const requests = await requestsOf(store, sessionId)
@@ -194,7 +197,7 @@ class Play {
     void runtime.close()
     const own = this.#runtime as Runtime
     await own.resume(runId).catch(() => {})
-    for await (const _event of own.follow(runId));
+    for await (const { type } of own.follow(runId)) if (type === 'run-resumed') this.#resumed += 1
   }
 
   async #restart(): Promise<void> {
@@ -223,7 +226,6 @@ class Play {
       },
       rootAgent,
       history: { maxMessageTokenBudget: this.#budget },
-      runs: { resume: false },
     })
   }
 
