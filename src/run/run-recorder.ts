@@ -114,6 +114,11 @@ export class RunRecorder {
     return this.#step
   }
 
+  /** The next request has a higher number. */
+  countFrom(step: number): void {
+    this.#step = Math.max(this.#step, step)
+  }
+
   /** Keeps a count of tokens for the end of the run. */
   counted(observation: Observation): void {
     this.#observations.push(observation)

@@ -38,8 +38,10 @@ export interface RunScope {
   readonly models: object
   readonly runId: string
   readonly key: SessionKey
-  /** In a resumed run: the last model step that was answered. Those after it are asked again. */
-  readonly resumedAfter: number | undefined
+  /** Whether an earlier attempt of the run may have sent requests. */
+  readonly isResumed: boolean
+  /** Requests up to that number are stored. */
+  countFrom(step: number): void
   /** Where its code is at work, as far as it works in one order: the same in every attempt. */
   place(): string
   /** The model reference that this run uses instead of the agents' own. */
@@ -180,7 +182,8 @@ export function createScope(scope: ScopeParts): RunScope {
   return {
     models: host.models,
     key,
-    resumedAfter: resumed?.progress.step,
+    isResumed: resumed !== undefined,
+    countFrom: step => recorder.countFrom(step),
     outputOf,
     approve,
     ask,

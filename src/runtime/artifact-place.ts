@@ -120,7 +120,7 @@ export function savedOnce(artifacts: ArtifactStore): ArtifactStore {
     const call = workScope.getStore() ?? callScope.getStore() ?? ''
     const savedBy = [scope.place(), call, nodeScope.getStore() ?? ''].join(' ')
     const artifact = { ...given, header: { ...given.header, savedBy } }
-    const versions = scope.resumedAfter !== undefined ? await earlierOf(scope, key, savedBy) : []
+    const versions = scope.isResumed ? await earlierOf(scope, key, savedBy) : []
     for (const version of [...versions]) {
       const saved = await artifacts.load(key, version)
       if (!saved || stableJson(saved) !== stableJson(artifact) || !versions.includes(version)) continue

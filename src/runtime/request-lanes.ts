@@ -36,8 +36,6 @@ interface SessionLanes {
   readonly holders: Map<string, string>
   /** By agent and branch: the model of the newest request. */
   readonly models: Map<string, string>
-  /** The last step of a resumed run that was answered. */
-  readonly resumedAfter?: number | undefined
   /** Earlier runs whose requests were not read, newest first. */
   unread: string[]
   /** One search at a time: parallel agents ask for their lanes at once. */
@@ -58,7 +56,7 @@ export class RequestLanes {
   async find(scope: RunScope, place: RequestPlace, model: string): Promise<RequestLane> {
     const session = await this.#open(scope)
     const name = laneName(place, model)
-    const search = session.search.then(() => this.#search(session, name, place))
+    const search = session.search.then(() => this.#search(scope, session, place, name))
     session.search = search
     await search
     if (session.search === search) session.search = NOTHING
@@ -90,18 +88,15 @@ export class RequestLanes {
     // Parallel agents of the run may have been here meanwhile.
     const current = this.#sessions.get(name)
     if (current?.runId === scope.runId) return current
-    const isResumed = scope.resumedAfter !== undefined
-    const isNewest = current !== undefined && !isResumed && runs[0] === current.runId
+    const isNewest = current !== undefined && !scope.isResumed && runs[0] === current.runId
     const opened: SessionLanes = isNewest
-      ? { ...current, runId: scope.runId, resumedAfter: undefined }
+      ? { ...current, runId: scope.runId }
       : {
           runId: scope.runId,
           lanes: new Map(),
           holders: new Map(),
           models: new Map(),
-          // The requests after its last answer are asked again, and replaced: those before them are what they extend.
-          resumedAfter: scope.resumedAfter,
-          unread: isResumed ? [scope.runId, ...runs] : runs,
+          unread: scope.isResumed ? [scope.runId, ...runs] : runs,
           search: NOTHING,
         }
     this.#sessions.delete(name)
@@ -121,26 +116,26 @@ export class RequestLanes {
   }
 
   /** Reads the requests of earlier runs until the lane is found, or a request that names its run, or none. */
-  async #search(session: SessionLanes, name: string, place: RequestPlace): Promise<void> {
+  async #search(scope: RunScope, session: SessionLanes, place: RequestPlace, name: string): Promise<void> {
     for (let count = 0; count < MOST_RUNS && !session.lanes.has(name); count++) {
       const runId = session.unread.shift()
       if (runId === undefined) break
-      if (await this.#read(session, runId)) session.unread = []
+      if (await this.#read(scope, session, runId)) session.unread = []
     }
     if (session.lanes.has(name)) return
     const ofPlace = [...session.holders].findLast(([lane]) => lane.endsWith(` ${placeName(place)}`))
     const isOtherKnown = session.models.has(placeName(place))
     const holder = session.holders.get(name) ?? (isOtherKnown ? undefined : ofPlace?.[1])
-    if (holder !== undefined) await this.#read(session, holder)
+    if (holder !== undefined) await this.#read(scope, session, holder)
   }
 
   /** Takes over what a run has sent. Returns true when its requests name the runs of the other lanes. */
-  async #read(session: SessionLanes, runId: string): Promise<boolean> {
+  async #read(scope: RunScope, session: SessionLanes, runId: string): Promise<boolean> {
     const requests = await this.#runs.readRequests(runId).catch(error => this.#failed(error))
+    // What an earlier attempt has sent stays: a request that is asked again has a number of its own.
+    if (runId === scope.runId) scope.countFrom(requests.at(-1)?.step ?? 0)
     let namesOthers = false
-    const last = runId === session.runId ? session.resumedAfter : undefined
-    for (const { step, record } of requests.toReversed()) {
-      if (last !== undefined && step > last) continue
+    for (const { record } of requests.toReversed()) {
       if (this.#adopt(session, runId, record)) namesOthers = true
       await letOthersRun()
     }

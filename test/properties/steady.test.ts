@@ -25,7 +25,7 @@ test('after a restart, a break is reported although an agent made its last reque
   expect(report.broken).toEqual([])
 }, 120_000)
 
-test('a request that is asked again after a crash reports the break that the lost attempt had reported', async () => {
+test('a request that is asked again after a crash does not replace the receipts of the lost attempt', async () => {
   const report = await playSession('anthropic-5.1', 7034)
   expect(report.resumed).toBe(1)
   expect(report.broken).toEqual([])
