@@ -106,17 +106,12 @@ export class RunRecorder {
     return events
   }
 
-  /** Keeps the request of one model step for the next write and returns its number. The model call does not wait. */
-  saveRequest(request: SentRequest): number {
-    this.#step += 1
+  /** Keeps a request for the next write and returns its number, above `last`. The model call does not wait. */
+  saveRequest(request: SentRequest, last = 0): number {
+    this.#step = Math.max(this.#step, last) + 1
     this.#requests.push({ step: this.#step, record: toJsonData(request) as Record<string, unknown> })
     this.#requestTimer ??= setTimeout(() => void this.flush(), REQUEST_MS).unref()
     return this.#step
-  }
-
-  /** The next request has a higher number. */
-  countFrom(step: number): void {
-    this.#step = Math.max(this.#step, step)
   }
 
   /** Keeps a count of tokens for the end of the run. */

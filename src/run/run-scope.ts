@@ -176,6 +176,8 @@ export function createScope(scope: ScopeParts): RunScope {
   let opened: { stored: Counted; cut: HistoryCut | undefined } | undefined
   /** Reported with the first request. */
   let restored: readonly RunRepair[] = []
+  /** The number of the last request of earlier attempts. */
+  let last = 0
   const before = plugin.eventCount
   const { run, round, outputOf, approve, ask, ledger } = scope
   const { host, key, input, resumed } = run
@@ -183,7 +185,9 @@ export function createScope(scope: ScopeParts): RunScope {
     models: host.models,
     key,
     isResumed: resumed !== undefined,
-    countFrom: step => recorder.countFrom(step),
+    countFrom: step => {
+      last = step
+    },
     outputOf,
     approve,
     ask,
@@ -203,7 +207,10 @@ export function createScope(scope: ScopeParts): RunScope {
       const { model, profile, repairs } = request
       if (repairs.length > 0) emit({ type: 'repair', model, profile, repairs })
       const cuts = [...(opened?.cut ? [opened.cut] : []), ...(request.cuts ?? [])]
-      const step = recorder.saveRequest({ ...request, ...(opened ? { stored: opened.stored } : {}), cuts })
+      const step = recorder.saveRequest(
+        { ...request, ...(opened ? { stored: opened.stored } : {}), cuts },
+        last,
+      )
       reader.modelCalled({ model, step })
       return step
     },
