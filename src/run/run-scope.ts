@@ -176,18 +176,14 @@ export function createScope(scope: ScopeParts): RunScope {
   let opened: { stored: Counted; cut: HistoryCut | undefined } | undefined
   /** Reported with the first request. */
   let restored: readonly RunRepair[] = []
-  /** The number of the last request of earlier attempts. */
-  let last = 0
-  const before = plugin.eventCount
+  const [before, sent] = [plugin.eventCount, { last: 0 }]
   const { run, round, outputOf, approve, ask, ledger } = scope
   const { host, key, input, resumed } = run
   return {
     models: host.models,
     key,
     isResumed: resumed !== undefined,
-    countFrom: step => {
-      last = step
-    },
+    countFrom: step => void Object.assign(sent, { last: step }),
     outputOf,
     approve,
     ask,
@@ -207,10 +203,8 @@ export function createScope(scope: ScopeParts): RunScope {
       const { model, profile, repairs } = request
       if (repairs.length > 0) emit({ type: 'repair', model, profile, repairs })
       const cuts = [...(opened?.cut ? [opened.cut] : []), ...(request.cuts ?? [])]
-      const step = recorder.saveRequest(
-        { ...request, ...(opened ? { stored: opened.stored } : {}), cuts },
-        last,
-      )
+      const record = { ...request, ...defined({ stored: opened?.stored }), cuts }
+      const step = recorder.saveRequest(record, sent.last)
       reader.modelCalled({ model, step })
       return step
     },
