@@ -1,38 +1,32 @@
 import { setMaxListeners } from 'node:events'
 import type { Content, Event } from '../adk/sdk.js'
 import { RUN_ENDED_FIRST, RUN_STOPPED } from '../base/markers.js'
-import { createPause, inTurn, type Turns } from '../base/pause.js'
+import { createPause, inTurn } from '../base/pause.js'
 import { type AgentError, messageOf } from '../errors.js'
-import type { Lease } from '../session/session-store.js'
 import type { RunAnswer } from '../tool.js'
+import type { AppendGate } from './append-gate.js'
 import { closeCalls, pendingInStore, seenIn } from './close-calls.js'
 import { EventReader, Outbox } from './event-reader.js'
 import { openNodes } from './node-runs.js'
 import { PendingCalls } from './pending-calls.js'
 import { AnswerForm, abortMarker, agentNotFound, missingTarget, RunFailures } from './recovery.js'
-import { type ResumedRun, restoreCounts } from './resumed-run.js'
+import { restoreCounts } from './resumed-run.js'
 import { type Round, waitEntry } from './round-questions.js'
 import type { RunEvent, RunEventBody, RunFinishReason } from './run-event.js'
 import type { EventLists, LeftFor, RunHost, RunOpened } from './run-host.js'
-import { endEntry, openJournal, type RunJournal } from './run-journal.js'
+import { endEntry, type RunJournal } from './run-journal.js'
 import { RunLimits } from './run-limits.js'
 import type { PreparedRun } from './run-opening.js'
 import { enterAgent, RunPlugin, startAdk } from './run-plugin.js'
 import { RunQuestions } from './run-questions.js'
-import { type AppendGate, gateAppends, RunRecorder } from './run-recorder.js'
+import type { RunRecorder } from './run-recorder.js'
 import { AdkEvents, createScope, RunOutput } from './run-scope.js'
-import { openLedger, type ToolLedger } from './tool-ledger.js'
+import { openWrites, type WriteParts } from './run-writes.js'
+import type { ToolLedger } from './tool-ledger.js'
 
-export interface RunLoopParts extends Pick<PreparedRun, 'key' | 'input' | 'runId' | 'output'> {
-  host: RunHost
-  lease: Lease
+export interface RunLoopParts extends WriteParts, Pick<PreparedRun, 'output'> {
   /** The first events of the run, or of this attempt: they are stored. */
   first: readonly RunEvent[]
-  /** What earlier attempts of the run have left. */
-  resumed?: ResumedRun | undefined
-  /** The message of the run and where it is stored; absent when the store could not open the run in one write. */
-  opening?: RunOpened | undefined
-  turns: Turns
   /** Releases the session. */
   end(): Promise<void>
 }
@@ -75,7 +69,7 @@ export class RunLoop {
   /** Why the events ended without an end of the run: another attempt continues it. */
   leftFor: LeftFor | undefined
   constructor(parts: RunLoopParts) {
-    const { host, key, lease, input, runId, resumed, opening } = parts
+    const { host, input, runId, resumed, opening } = parts
     this.runId = runId
     this.#parts = parts
     this.#host = host
@@ -84,39 +78,24 @@ export class RunLoop {
     setMaxListeners(0, this.#abort.signal)
     this.#abort.signal.addEventListener('abort', () => this.#outbox.wakeUp(), { once: true })
     this.#reader = new EventReader(host.agentNames, reference => host.models.priceOf(reference))
-    const { store, logger, observe } = host
-    this.#recorder = new RunRecorder({ ...parts, store, logger, observe, onStored: input.onStored })
-    this.#ledger = openLedger(host, {
-      ...{ key, runId, recorder: this.#recorder },
+    this.#limits = new RunLimits(host.limits, this.#plugin)
+    const { recorder, ledger, gate, journal } = openWrites(parts, {
+      plugin: this.#plugin,
       emit: body => {
         if (!this.#shutting) this.#output.prepare(body)
         if (body.type === 'tool-unknown' && body.asks) this.#asking().watch()
       },
       fail: error => this.stop(error),
       enterAgent: invocation => enterAgent(invocation, this.#plugin, this.#limits),
-      restored: resumed?.calls,
-      untilLive: what => this.#journal?.untilLive(what),
+      stored: message => this.#pending.observe(seenIn(message)),
     })
+    this.#recorder = recorder
+    this.#ledger = ledger
+    this.#gate = gate
+    this.#journal = journal
     this.#plugin.onTool = tool => host.tools.adopt(tool)
     this.#plugin.client = host.clientOf(input)
-    this.#gate = gateAppends({
-      store,
-      recorder: this.#recorder,
-      ledger: this.#ledger,
-      lease,
-      hasAppended: opening !== undefined || resumed !== undefined,
-      onStored: message => this.#pending.observe(seenIn(message)),
-    })
-    this.#limits = new RunLimits(host.limits, this.#plugin)
-    this.#journal = openJournal(store, this.#ledger, {
-      key,
-      replay: resumed?.replay,
-      answerUnknownTools: host.answerUnknownTools,
-      failureOf: event => (event.errorCode ? this.#plugin.modelError : undefined),
-      write: step => this.#gate.append(step),
-    })
-    this.#plugin.journal = this.#journal
-    const [outbox, recorder, reader] = [this.#outbox, this.#recorder, this.#reader]
+    const [outbox, reader] = [this.#outbox, this.#reader]
     this.#output = new RunOutput({ outbox, recorder, reader, resumed })
     if (resumed) restoreCounts(resumed, { pending: this.#pending, reader, limits: this.#limits })
     this.#roundNumber = resumed?.round ?? 1
