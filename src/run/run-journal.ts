@@ -35,8 +35,13 @@ export interface JournalParts {
   answerUnknownTools(request: LlmRequest, response: LlmResponse): unknown
   /** The failure of a model that an event of ADK's reports. */
   failureOf(event: Event): Error | undefined
-  /** Stores a step. */
-  write(step: Pick<RunStep, 'message' | 'stateDelta' | 'at' | 'journal'>): Promise<unknown>
+  /** Stores a step. One that ends the run is not waited for. */
+  write(
+    step: Pick<RunStep, 'message' | 'stateDelta' | 'at' | 'journal'>,
+    endsRun: boolean,
+  ): Promise<unknown> | undefined
+  /** Whether an answer of a model is the last event of a run, as far as can be told from the agent and the event. */
+  isLast(event: Event): boolean
 }
 
 export class RunJournal implements SessionJournal<Event> {
@@ -203,12 +208,16 @@ export class RunJournal implements SessionJournal<Event> {
     }
     // The opening of the run needs no entry of its own.
     if (!message && !hasDelta) return this.#answered(step)
-    await this.#parts.write({
-      journal: [entry],
-      ...defined({ message }),
-      ...(Object.keys(stateDelta).length > 0 ? { stateDelta } : {}),
-      ...(isNested ? { at: key } : {}),
-    })
+    const isPlain = isAnswer && message && !hasDelta && !isNested && !failure && !entry.more
+    await this.#parts.write(
+      {
+        journal: [entry],
+        ...defined({ message }),
+        ...(Object.keys(stateDelta).length > 0 ? { stateDelta } : {}),
+        ...(isNested ? { at: key } : {}),
+      },
+      isPlain === true && this.#parts.isLast(event),
+    )
     this.#answered(step)
   }
 

@@ -63,6 +63,7 @@ export class RunLoop {
   #stopped = false
   #finished = false
   #marked = false
+  #endReason: RunFinishReason | undefined
   #lastAuthor: string | undefined
   /** The end of the run, once it has begun: it happens once. */
   #shutting: Promise<RunEvent[]> | undefined
@@ -87,7 +88,14 @@ export class RunLoop {
       },
       fail: error => this.stop(error),
       enterAgent: invocation => enterAgent(invocation, this.#plugin, this.#limits),
-      stored: message => this.#pending.observe(seenIn(message)),
+      stored: message => {
+        this.#pending.observe(seenIn(message))
+        this.#output.handOutHeld()
+      },
+      lost: error => {
+        this.#failed(error)
+        this.#outbox.wakeUp()
+      },
     })
     this.#recorder = recorder
     this.#ledger = ledger
@@ -136,7 +144,8 @@ export class RunLoop {
       this.#failures.judge()
       if (!this.#shutting) {
         await this.#settle()
-        yield await this.#emit(this.#outbox.take())
+        const rest = await this.#emit(this.#outbox.take())
+        if (rest.length > 0) yield rest
       }
       const last = await this.#shutDown()
       this.#finished = true
@@ -238,7 +247,8 @@ export class RunLoop {
         const bodies = this.#judge(next.value)
         if (bodies.length > 0) yield await this.#emit(bodies)
         if (this.#stopped) return
-        await pause()
+        // A last answer is stored with the end of the run when that comes at once.
+        if (!this.#recorder.isHolding) await pause()
         if (!this.#stopped) adk.start()
       }
     } catch (error) {
@@ -327,17 +337,21 @@ export class RunLoop {
     this.#shutting ??= (async () => {
       try {
         await this.#settle()
-        const { failure: error } = this.#failures
-        const last: RunEventBody[] = [
-          ...(error ? [{ type: 'error' as const, error }] : []),
-          this.#output.finish(this.#finishReason, this.#limits, this.#form.output),
-        ]
-        return this.#isUnsettled ? this.#recorder.leaveUnfinished(last) : await this.#recorder.finish(last)
+        if (this.#isUnsettled) return this.#recorder.leaveUnfinished(this.#last())
+        // The last answer could not be stored with the end: the run has failed, and that is its end.
+        return await this.#recorder.finish(this.#last()).catch(() => this.#recorder.finish(this.#last()))
       } finally {
         await this.#parts.end()
       }
     })()
     return this.#shutting
+  }
+
+  #last(): RunEventBody[] {
+    const { failure: error } = this.#failures
+    const reason = error ? 'error' : (this.#endReason ?? this.#finishReason)
+    const end = this.#output.finish(reason, this.#limits, this.#form.output)
+    return error ? [{ type: 'error', error }, end] : [end]
   }
 
   /** Records events and returns them, until the run is shut down. */
@@ -366,8 +380,11 @@ export class RunLoop {
       const closing = this.#ledger?.close(reason) ?? reason
       const ending = this.#journal && endEntry(this.#finishReason, this.#failures.failure)
       this.#output.add(await closeCalls(pending, closing, this.#recorder, ending))
-      if (this.#finishReason === 'aborted' && this.#gate.hasAppended && !this.#marked) {
+      // An abort that comes later finds a run that has ended.
+      this.#endReason = this.#finishReason
+      if (this.#endReason === 'aborted' && this.#gate.hasAppended && !this.#marked) {
         this.#marked = true
+        await this.#recorder.letGo()
         const marker = abortMarker(this.#host.rootAgent, this.#lastAuthor)
         await this.#host.appendNote(this.#parts.key, marker, this.#parts.lease)
       }

@@ -45,6 +45,13 @@ type StepWrite = Pick<
   'message' | 'stateDelta' | 'calibration' | 'release' | 'calls' | 'at' | 'journal' | 'pause'
 >
 
+/** A message that waits for the end of the run. */
+interface HeldWrite {
+  write: StepWrite
+  resolve(saved: SavedStep): void
+  reject(error: unknown): void
+}
+
 /** Changes of the ledger of tool calls that wait for a write. */
 interface WaitingChanges {
   calls: readonly ToolCallChange[]
@@ -68,6 +75,9 @@ export class RunRecorder {
   #requests: RunRequest[] = []
   #observations: Observation[] = []
   #changes: WaitingChanges[] = []
+  #held: HeldWrite | undefined
+  /** The write of what was held, while it is under way. */
+  #lettingGo: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
   #requestTimer: NodeJS.Timeout | undefined
   /** The last write, while it is under way. */
@@ -82,13 +92,14 @@ export class RunRecorder {
   began(first: readonly RunEvent[], step = 0): void {
     this.#seq = first.at(-1)?.seq ?? 0
     this.#step = step
-    for (const event of first) this.#notify(this.#parts.observe, event)
+    this.#observe(first)
     this.#announce(first)
   }
 
   /** Gives events their numbers. They are stored with the next write, at the latest after 50 ms unless it is to be awaited. */
   prepare(bodies: readonly RunEventBody[], awaitsWrite = false): RunEvent[] {
     const events = bodies.map(body => this.#number(body))
+    this.#observe(events)
     if (events.length === 0) return events
     if (this.#batch.length === 0) this.#batchStarted = Date.now()
     this.#batch.push(...events)
@@ -129,6 +140,33 @@ export class RunRecorder {
     return this.#inTurn(() => this.#write(write))
   }
 
+  /**
+   * Stores the message that ends a run together with that end. Whatever is written before it, or a turn of the event loop
+   * without an end, stores the message by itself. Nobody is told of it before it is stored.
+   */
+  hold(write: StepWrite): Promise<SavedStep> {
+    setImmediate(() => void this.letGo())
+    return new Promise((resolve, reject) => {
+      this.#held = { write, resolve, reject }
+    })
+  }
+
+  get isHolding(): boolean {
+    return this.#held !== undefined
+  }
+
+  /** Stores a message that is held. Resolves when it is stored, or cannot be. */
+  letGo(): Promise<void> | undefined {
+    const held = this.#held
+    if (!held) return this.#lettingGo
+    this.#held = undefined
+    const stored = this.#inTurn(() => this.#write(held.write)).then(held.resolve, held.reject)
+    this.#lettingGo = stored.then(() => {
+      this.#lettingGo = undefined
+    })
+    return this.#lettingGo
+  }
+
   /** Stores changes of the ledger of tool calls. Those that come during a write are stored together by the next one. */
   change(calls: readonly ToolCallChange[]): Promise<readonly ToolCallPlace[]> {
     return new Promise((resolve, reject) => {
@@ -139,16 +177,45 @@ export class RunRecorder {
     })
   }
 
-  /** Stores the last events and, where the store can do so in the same write, ends the lease. */
+  /**
+   * Stores the last events and, where the store can do so in the same write, ends the lease. Fails when the message that
+   * was held for this write cannot be stored: the run has another end then.
+   */
   async finish(bodies: readonly RunEventBody[]): Promise<RunEvent[]> {
-    const events = this.prepare(bodies)
-    const { lease, store } = this.#parts
-    const calibration = sumByModel(this.#observations)
+    const held = this.#held
+    this.#held = undefined
+    const events = bodies.map(body => this.#number(body))
+    this.#batch.push(...events)
+    const { lease } = this.#parts
+    const release = this.canRelease && !lease.lost.aborted
+    const write = { calibration: sumByModel(this.#observations), release }
+    const isStored = held
+      ? await this.#finishWith(held, write, events)
+      : await this.#inTurn(() => this.#writeWaiting(write))
     this.#observations = []
-    const release = store.runs.saveStep !== undefined && lease.released !== undefined && !lease.lost.aborted
-    const isStored = await this.#inTurn(() => this.#writeWaiting({ calibration, release }))
+    this.#observe(events)
     if (isStored && release) lease.released?.()
     return events
+  }
+
+  /** Whether the last write of the run can end the lease. */
+  get canRelease(): boolean {
+    const { lease, store } = this.#parts
+    return store.runs.saveStep !== undefined && lease.released !== undefined
+  }
+
+  async #finishWith(held: HeldWrite, end: StepWrite, events: readonly RunEvent[]): Promise<true> {
+    // A run that has ended is not continued: it needs no entry in its journal.
+    const { journal: _, ...write } = held.write
+    try {
+      held.resolve(await this.#inTurn(() => this.#write({ ...write, ...end })))
+      return true
+    } catch (error) {
+      this.#batch = this.#batch.filter(event => !events.includes(event))
+      this.#seq -= events.length
+      held.reject(error)
+      throw error
+    }
   }
 
   /** Stores what is waiting, and leaves the run to another attempt. `false` when that could not be stored. */
@@ -161,7 +228,9 @@ export class RunRecorder {
 
   /** Gives the last events their numbers and stores nothing more: another process ends the run. */
   leaveUnfinished(bodies: readonly RunEventBody[]): RunEvent[] {
+    void this.letGo()
     const events = bodies.map(body => this.#number(body))
+    this.#observe(events)
     clearTimeout(this.#timer)
     clearTimeout(this.#requestTimer)
     this.#batch = []
@@ -171,14 +240,12 @@ export class RunRecorder {
 
   #number(body: RunEventBody): RunEvent {
     this.#seq += 1
-    const event: RunEvent = {
-      ...this.#clock.timed(body),
-      sessionId: this.#parts.key.sessionId,
-      runId: this.runId,
-      seq: this.#seq,
-    }
-    this.#notify(this.#parts.observe, event)
-    return event
+    const { sessionId } = this.#parts.key
+    return { ...this.#clock.timed(body), sessionId, runId: this.runId, seq: this.#seq }
+  }
+
+  #observe(events: readonly RunEvent[]): void {
+    for (const event of events) this.#notify(this.#parts.observe, event)
   }
 
   /** A listener that fails does not fail the run. */
@@ -196,6 +263,7 @@ export class RunRecorder {
 
   /** One write at a time, so that messages and events are stored in order. */
   #inTurn<T>(write: () => Promise<T>): Promise<T> {
+    void this.letGo()
     const turn = this.#writing ? this.#writing.then(write) : write()
     const ended = () => {
       if (this.#writing === writing) this.#writing = undefined

@@ -305,6 +305,8 @@ export class RunOutput {
   #ready: RunEvent[] = []
   /** The number of the last event that the next write stores, and that is handed out then. */
   #preparedSeq: number | undefined
+  /** As `#preparedSeq`, of a message that is held for the end of the run. */
+  #heldSeq: number | undefined
   /** The number of the last event that was stored with an event of ADK's. */
   readonly #lastSeqOf = new WeakMap<Event, number>()
 
@@ -353,7 +355,18 @@ export class RunOutput {
   /** The events that report an event of ADK's, if they were stored with it. */
   storedWith(event: Event): RunEvent[] | undefined {
     const lastSeq = this.#lastSeqOf.get(event)
-    return lastSeq === undefined ? undefined : this.upTo(lastSeq)
+    if (lastSeq === undefined || !this.#parts.recorder.isHolding)
+      return lastSeq === undefined ? undefined : this.upTo(lastSeq)
+    this.#heldSeq = lastSeq
+    return []
+  }
+
+  /** A message that was held is stored: its events are handed out. */
+  handOutHeld(): void {
+    if (this.#heldSeq === undefined) return
+    this.#preparedSeq = this.#heldSeq
+    this.#heldSeq = undefined
+    this.#parts.outbox.wakeUp()
   }
 
   /** The events that report an event of ADK's that is not stored: recorded now. Those of a replayed event were reported. */

@@ -87,6 +87,31 @@ describe.each(DRIVERS)('openings and steps of runs in $name', driver => {
     await (await place.store.acquireLease(key)).release()
   })
 
+  test('the last message and the end of its run are one step, which a lost lease refuses as a whole', async () => {
+    const key = newKey()
+    const { lease } = await open(place.store, key)
+    const { runId } = opening(key)
+    const step = {
+      ...{ key, runId, message: ANSWER, release: true },
+      events: [
+        { seq: 2, type: 'usage' },
+        { seq: 3, type: 'run-finish' },
+      ],
+      requests: [{ step: 1, record: { body: 'x' } }],
+      calibration: [{ model: `model-${key.appName}`, bytes: 4, tokens: 1 }],
+    }
+    const refused = place.store.runs.saveStep?.({ ...step, fence: lease.fence + 1000 })
+    expect((await failureOf(refused as Promise<unknown>)).code).toBe('lease-lost')
+    expect((await place.store.runs.findRun(runId))?.finished).toBe(false)
+    expect(await place.store.runs.saveStep?.({ ...step, fence: lease.fence })).toEqual({ seq: 2 })
+    lease.released?.()
+    expect((await place.store.runs.findRun(runId))?.finished).toBe(true)
+    expect(await place.store.runs.readEvents(runId)).toEqual([START, ...step.events])
+    const session = await place.store.loadSession(key)
+    expect(session?.messages.map(({ content }) => content)).toEqual(['Why?', 'Because.'])
+    await (await place.store.acquireLease(key)).release()
+  })
+
   test('large arguments and results of tools come back with the events, whatever their fields are called', async () => {
     const key = newKey()
     const { lease } = await open(place.store, key)

@@ -1,0 +1,250 @@
+// The last answer of a run is stored with the end of the run, in one write, wherever nothing can come between them.
+import { BasePlugin, BaseToolset, LlmAgent } from '@google/adk'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { AgentError } from '../../src/errors.js'
+import type { RunEvent } from '../../src/run/run-event.js'
+import type { RuntimeOptions } from '../../src/runtime/options.js'
+import { createRuntime } from '../../src/runtime/runtime.js'
+import type { RunStep } from '../../src/session/run-store.js'
+import type { SessionStore } from '../../src/session/session-store.js'
+import { openStore } from '../../src/store/open-store.js'
+import { ScriptedProvider, type ScriptStep } from '../../src/testing/scripted-provider.js'
+import { defineTool } from '../../src/tool.js'
+
+const KEY = { appName: 'lango', userId: 'user', sessionId: 's' }
+const USED = { inputTokens: 200, outputTokens: 20 }
+const ANSWER = 'It is in the drawer.'
+
+const look = defineTool({
+  name: 'look',
+  description: 'Looks.',
+  parameters: { type: 'object' },
+  effect: 'read',
+  execute: () => ({ found: 'a key' }),
+})
+
+/** A store that keeps the steps that it saved, and refuses those that it is told to refuse. */
+function recording(store: SessionStore, refuses: (step: RunStep) => boolean = () => false) {
+  const steps: RunStep[] = []
+  const runs = new Proxy(store.runs, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get(target, name)
+      if (typeof value !== 'function') return value
+      if (name !== 'saveStep') return value.bind(target)
+      return (step: RunStep) => {
+        if (refuses(step)) return Promise.reject(new AgentError('store-unavailable', 'The disk is full.'))
+        steps.push(step)
+        return value.call(target, step)
+      }
+    },
+  })
+  const proxy = new Proxy(store, {
+    get: (target, name) => {
+      const value: unknown = name === 'runs' ? runs : Reflect.get(target, name)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
+  return { store: proxy, steps }
+}
+
+interface Scene extends Partial<RuntimeOptions> {
+  script?: ScriptStep[]
+  refuses?: (step: RunStep) => boolean
+}
+
+async function open({ script = [{ text: ANSWER, usage: USED }], refuses, ...options }: Scene) {
+  const opened = await openStore('memory:')
+  onTestFinished(() => opened.close())
+  const { store, steps } = recording(opened, refuses)
+  const seen: RunEvent[] = []
+  const runtime = await createRuntime({
+    ...{ store, providers: { play: new ScriptedProvider(script, { id: 'play' }) } },
+    ...(options.rootAgent ? {} : { agent: { name: 'root', model: 'play/m', tools: [look] } }),
+    ...options,
+  } as RuntimeOptions)
+  onTestFinished(() => runtime.close())
+  runtime.observe(event => seen.push(event))
+  const contents = async () => (await opened.loadSession(KEY))?.messages.map(({ content }) => content) ?? []
+  const play = async (text = 'Where is the key?', more: object = {}): Promise<RunEvent[]> => {
+    const events: RunEvent[] = []
+    for await (const event of runtime.run({ ...KEY, text, ...more })) events.push(event)
+    return events
+  }
+  return { runtime, store: opened, steps, seen, contents, play }
+}
+
+/** What a step of the run stores, in a word each. */
+function stepKinds(steps: readonly RunStep[]): string[] {
+  return steps.map(({ message, release }) =>
+    [...(message ? [message.role] : []), ...(release ? ['end'] : [])].join('+'),
+  )
+}
+
+test('the last answer and the end of the run are one write', async () => {
+  const script = [{ toolCalls: [{ id: 'c1', name: 'look', args: {} }] }, { text: ANSWER }]
+  const { steps, play, contents } = await open({ script })
+  const events = await play()
+  expect(stepKinds(steps)).toEqual(['assistant', 'tool', 'assistant+end'])
+  expect(steps.at(-1)).not.toHaveProperty('journal')
+  expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop', text: ANSWER })
+  expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1))
+  expect((await contents()).at(-1)).toBe(ANSWER)
+})
+
+describe('what comes after the answer finds it stored', () => {
+  test('a callback of the agent', async () => {
+    const found: string[][] = []
+    const scene = await open({
+      rootAgent: new LlmAgent({
+        name: 'root',
+        model: 'play/m',
+        afterAgentCallback: async () => {
+          found.push(await scene.contents())
+          return undefined
+        },
+      }),
+    })
+    await scene.play()
+    expect(found).toEqual([['Where is the key?', ANSWER]])
+    expect(stepKinds(scene.steps)).toEqual(['assistant', 'end'])
+  })
+
+  test('a plugin', async () => {
+    const found: string[][] = []
+    class Notes extends BasePlugin {
+      override async afterRunCallback(): Promise<void> {
+        found.push(await scene.contents())
+      }
+    }
+    const scene = await open({ adk: { plugins: [new Notes('notes')] } })
+    await scene.play()
+    expect(found).toEqual([['Where is the key?', ANSWER]])
+  })
+
+  test('an agent with code of its own', async () => {
+    const found: string[][] = []
+    class Careful extends LlmAgent {
+      protected override async *runAsyncImpl(...args: Parameters<LlmAgent['runAsyncImpl']>) {
+        yield* super.runAsyncImpl(...args)
+        found.push(await scene.contents())
+      }
+    }
+    const scene = await open({ rootAgent: new Careful({ name: 'root', model: 'play/m' }) })
+    await scene.play()
+    expect(found).toEqual([['Where is the key?', ANSWER]])
+  })
+
+  test('a set of tools that takes a while to close: followers have the answer meanwhile', async () => {
+    let close = () => {}
+    class Slow extends BaseToolset {
+      override getTools() {
+        return Promise.resolve([])
+      }
+      override close() {
+        return new Promise<void>(resolve => {
+          close = resolve
+        })
+      }
+    }
+    const scene = await open({
+      rootAgent: new LlmAgent({ name: 'root', model: 'play/m', tools: [new Slow([])] }),
+    })
+    const types: string[] = []
+    for await (const event of scene.runtime.run({ ...KEY, text: 'Where is the key?' })) {
+      types.push(event.type)
+      if (event.type !== 'usage') continue
+      expect(await scene.contents()).toEqual(['Where is the key?', ANSWER])
+      close()
+    }
+    expect(types.at(-1)).toBe('run-finish')
+    expect(stepKinds(scene.steps)).toEqual(['assistant', 'end'])
+  })
+
+  test('the correction of an answer that is no JSON', async () => {
+    const script = [{ text: 'no' }, { text: '{"place":"drawer"}' }]
+    const scene = await open({ script })
+    const outputSchema = { type: 'object', properties: { place: { type: 'string' } }, required: ['place'] }
+    const events = await scene.play('Where is the key?', { outputSchema })
+    expect(events.at(-1)).toMatchObject({ finishReason: 'stop', output: { place: 'drawer' } })
+    expect(stepKinds(scene.steps)).toEqual(['assistant', 'user', 'assistant+end'])
+  })
+})
+
+test('a run that is aborted at any moment of its end is consistent', async () => {
+  const seen = new Set<string>()
+  // Each in one more step of the same turn of the event loop.
+  for (let steps = 0; steps < 60; steps += 1) {
+    const scene = await open({})
+    const abort = new AbortController()
+    scene.runtime.observe(({ type }) => {
+      if (type === 'usage') void after(steps, () => abort.abort())
+    })
+    const events = await scene.play('Where is the key?', { signal: abort.signal })
+    const last = events.at(-1)
+    const stored = (await scene.contents()).map(content => (content.startsWith('[') ? 'mark' : content))
+    const reason = last?.type === 'run-finish' ? last.finishReason : 'none'
+    seen.add(`${reason}: ${stored.join(', ')}`)
+    const recorded = await scene.store.runs.readEvents(last?.runId ?? '')
+    expect(recorded).toMatchObject(JSON.parse(JSON.stringify(events)))
+  }
+  expect([...seen].sort()).toEqual([
+    'aborted: Where is the key?, It is in the drawer., mark',
+    'aborted: Where is the key?, mark',
+    'stop: Where is the key?, It is in the drawer.',
+  ])
+})
+
+async function after(steps: number, work: () => void): Promise<void> {
+  for (let step = 0; step < steps; step += 1) await undefined
+  work()
+}
+
+describe('an answer that cannot be stored', () => {
+  test('is a failure of the run, which has one end', async () => {
+    let refusals = 0
+    const refuses = ({ message }: RunStep) => {
+      if (message === undefined || refusals > 0) return false
+      refusals += 1
+      return true
+    }
+    const { play, seen, store, contents } = await open({
+      script: [{ text: ANSWER }, { text: 'Still there.' }],
+      refuses,
+    })
+    const events = await play()
+    const ends = [
+      { type: 'error', error: { code: 'store-unavailable' } },
+      { type: 'run-finish', finishReason: 'error' },
+    ]
+    expect(events.slice(-2)).toMatchObject(ends)
+    expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1))
+    expect(seen.filter(({ type }) => type === 'run-finish')).toHaveLength(1)
+    expect(await contents()).toEqual(['Where is the key?'])
+    const runId = events[0]?.runId ?? ''
+    expect((await store.runs.findRun(runId))?.finished).toBe(true)
+    expect((await store.runs.readEvents(runId)).slice(-2)).toMatchObject(ends)
+    expect((await play('And now?')).at(-1)).toMatchObject({ finishReason: 'stop', text: 'Still there.' })
+    expect((await contents()).at(-1)).toBe('Still there.')
+  })
+
+  test('also when it is stored by itself', async () => {
+    class Slow extends BaseToolset {
+      override getTools() {
+        return Promise.resolve([])
+      }
+      override close() {
+        return new Promise<void>(resolve => setTimeout(resolve, 50))
+      }
+    }
+    const scene = await open({
+      rootAgent: new LlmAgent({ name: 'root', model: 'play/m', tools: [new Slow([])] }),
+      refuses: ({ message }) => message !== undefined,
+    })
+    const events = await scene.play()
+    expect(events.slice(-2)).toMatchObject([
+      { type: 'error', error: { code: 'store-unavailable' } },
+      { type: 'run-finish', finishReason: 'error' },
+    ])
+    expect(await scene.contents()).toEqual(['Where is the key?'])
+  })
+})
