@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { defined } from '../base/defined.js'
 import { toJsonData } from '../base/json.js'
 import type { Turns } from '../base/pause.js'
@@ -212,9 +213,26 @@ export class RunRecorder {
       return true
     } catch (error) {
       this.#batch = this.#batch.filter(event => !events.includes(event))
+      if (await this.#hasStored(events.at(-1))) {
+        this.#batch = []
+        held.resolve({})
+        return true
+      }
       this.#seq -= events.length
       held.reject(error)
       throw error
+    }
+  }
+
+  /** Whether a write that failed is stored: an acknowledgement can be lost, and sent again the write finds no lease. */
+  async #hasStored(event: RunEvent | undefined): Promise<boolean> {
+    if (!event) return false
+    try {
+      const query = { afterSeq: event.seq - 1, limit: 1 }
+      const [stored] = await this.#parts.store.runs.readEvents(this.runId, query)
+      return isDeepStrictEqual(stored, toJsonData(event))
+    } catch {
+      return false
     }
   }
 

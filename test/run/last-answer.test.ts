@@ -1,6 +1,8 @@
 // The last answer of a run is stored with the end of the run, in one write, wherever nothing can come between them.
+import { join } from 'node:path'
 import { BasePlugin, BaseToolset, LlmAgent } from '@google/adk'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { defined } from '../../src/base/defined.js'
 import { AgentError } from '../../src/errors.js'
 import type { RunEvent } from '../../src/run/run-event.js'
 import type { RuntimeOptions } from '../../src/runtime/options.js'
@@ -10,6 +12,7 @@ import type { SessionStore } from '../../src/session/session-store.js'
 import { openStore } from '../../src/store/open-store.js'
 import { ScriptedProvider, type ScriptStep } from '../../src/testing/scripted-provider.js'
 import { defineTool } from '../../src/tool.js'
+import { temporaryFolder } from '../support/temporary-folder.js'
 
 const KEY = { appName: 'lango', userId: 'user', sessionId: 's' }
 const USED = { inputTokens: 200, outputTokens: 20 }
@@ -23,18 +26,27 @@ const look = defineTool({
   execute: () => ({ found: 'a key' }),
 })
 
-/** A store that keeps the steps that it saved, and refuses those that it is told to refuse. */
-function recording(store: SessionStore, refuses: (step: RunStep) => boolean = () => false) {
+interface Faults {
+  /** A step that is not stored. */
+  refuses?: (step: RunStep) => boolean
+  /** A step that is stored, and whose acknowledgement is lost. */
+  forgets?: (step: RunStep) => boolean
+}
+
+/** A store that keeps the steps that it saved, and fails with those that it is told to fail with. */
+function recording(store: SessionStore, { refuses = () => false, forgets = () => false }: Faults) {
   const steps: RunStep[] = []
   const runs = new Proxy(store.runs, {
     get: (target, name) => {
       const value: unknown = Reflect.get(target, name)
       if (typeof value !== 'function') return value
       if (name !== 'saveStep') return value.bind(target)
-      return (step: RunStep) => {
-        if (refuses(step)) return Promise.reject(new AgentError('store-unavailable', 'The disk is full.'))
+      return async (step: RunStep) => {
+        if (refuses(step)) throw new AgentError('store-unavailable', 'The disk is full.')
         steps.push(step)
-        return value.call(target, step)
+        const saved = await value.call(target, step)
+        if (forgets(step)) throw new AgentError('lease-lost', 'The lease is gone.')
+        return saved
       }
     },
   })
@@ -47,15 +59,16 @@ function recording(store: SessionStore, refuses: (step: RunStep) => boolean = ()
   return { store: proxy, steps }
 }
 
-interface Scene extends Partial<RuntimeOptions> {
+interface Scene extends Partial<RuntimeOptions>, Faults {
   script?: ScriptStep[]
-  refuses?: (step: RunStep) => boolean
+  url?: string
 }
 
-async function open({ script = [{ text: ANSWER, usage: USED }], refuses, ...options }: Scene) {
-  const opened = await openStore('memory:')
+async function open(scene: Scene) {
+  const { script = [{ text: ANSWER, usage: USED }], url = 'memory:', refuses, forgets, ...options } = scene
+  const opened = await openStore(url)
   onTestFinished(() => opened.close())
-  const { store, steps } = recording(opened, refuses)
+  const { store, steps } = recording(opened, defined({ refuses, forgets }))
   const seen: RunEvent[] = []
   const runtime = await createRuntime({
     ...{ store, providers: { play: new ScriptedProvider(script, { id: 'play' }) } },
@@ -247,4 +260,18 @@ describe('an answer that cannot be stored', () => {
     ])
     expect(await scene.contents()).toEqual(['Where is the key?'])
   })
+
+  test.each(['memory:', 'sqlite:'])(
+    'is stored all the same when an acknowledgement was lost, %s',
+    async kind => {
+      const url = kind === 'sqlite:' ? `sqlite:${join(await temporaryFolder(), 'runs.db')}` : kind
+      const text = `${ANSWER} `.repeat(10_000)
+      const forgets = ({ release }: RunStep) => release === true
+      const { play, seen, contents } = await open({ url, script: [{ text, usage: USED }], forgets })
+      const events = await play()
+      expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop', text })
+      expect(seen.filter(({ type }) => type === 'run-finish')).toHaveLength(1)
+      expect(await contents()).toEqual(['Where is the key?', text])
+    },
+  )
 })
