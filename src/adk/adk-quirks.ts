@@ -116,6 +116,11 @@ export function vendorCodeOf(message: string): string | undefined {
   return vendorCodes.get(message)
 }
 
+/** An instruction that ADK takes as it is: a string would be searched for {placeholders}. */
+export function verbatim(instruction: string): () => string {
+  return () => instruction
+}
+
 type RequestProcessor = LlmAgent['requestProcessors'][number]
 
 /** ADK refuses a tool called `constructor` as a duplicate: it finds the name in its own, still empty table. */

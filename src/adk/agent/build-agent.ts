@@ -3,7 +3,7 @@ import { DEFAULT_AGENT_NAME, isAgentName } from '../../base/names.js'
 import { AgentError } from '../../errors.js'
 import type { ModelOptions } from '../../session/model-options.js'
 import type { Tool } from '../../tool.js'
-import { takeAnyToolName, takeServerTools } from '../adk-quirks.js'
+import { takeAnyToolName, takeServerTools, verbatim } from '../adk-quirks.js'
 import {
   type BaseContextCompactor,
   type BaseLlm,
@@ -70,8 +70,7 @@ function build(
     name: agentName(definition, isRoot),
     ...(model === undefined ? {} : { model: parts.resolveModel(model, chosen.options) }),
     ...(definition.description === undefined ? {} : { description: definition.description }),
-    // A function is taken as it is; a string would be searched for {placeholders}.
-    instruction: definition.templating ? instruction : () => instruction,
+    instruction: definition.templating ? instruction : verbatim(instruction),
     tools: (definition.tools ?? []).map(tool => asAdkTool(tool, parts.toolOptions)),
     subAgents: (definition.subAgents ?? []).map(child => build(child, false, parts, chosen)),
     ...(parts.contextCompactors ? { contextCompactors: [...parts.contextCompactors] } : {}),
