@@ -8,7 +8,7 @@ import type { RunItem, RunList, StartedRun } from '../chat-protocol.js'
 import { clientState } from '../client-json.js'
 import { publicError } from '../error-response.js'
 import { markOf, runOfRequest } from '../protocols/repeated-request.js'
-import { startRun, traceOf } from '../protocols/start-run.js'
+import { runHeaders, startRun, traceOf } from '../protocols/start-run.js'
 import { notFound } from '../refusal.js'
 import type { ServerContext, ServerEnv, ServerLimits } from '../server-context.js'
 import { type StreamChunk, streamResponse } from '../sse.js'
@@ -64,20 +64,45 @@ function mountStarting(api: ApiApp, context: ServerContext): void {
         schema: schemas.StartedRun,
         description: 'It has begun, is queued, or is stored for later',
       },
+      otherAnswers: {
+        200: 'With `Accept: text/event-stream`: the same, answered by the events of the run',
+      },
     },
     async (c, { params: { sessionId }, body }) => {
       const input = { ...toInput(body, context.limits), sessionId, userId: context.userOf(c) }
-      const mark = await markOf(c, context)
-      // A `runId` in the body does what a key does.
-      if (mark.keyedRunId === undefined || body.runId !== undefined)
-        return c.json(await context.hub.start({ ...input, ...traceOf(c) }), 202)
-      const { known, runId } = await runOfRequest(context, mark, context.keyOf(c, sessionId))
-      const started = known
-        ? { runId, sessionId: known.sessionId }
-        : await startRun(c, context, input, { mark, runId })
-      return c.json(started, 202)
+      const key = context.keyOf(c, sessionId)
+      if (!wantsEvents(c.req.header('accept'))) return c.json(await start(c, context, input, key), 202)
+      // A caller at the limit of open streams is refused before the run begins.
+      const leave = context.streams.enter(context.userOf(c))
+      let started: StartedRun
+      try {
+        started = await start(c, context, input, key)
+      } finally {
+        leave()
+      }
+      return eventStream(c, context, { runId: started.runId, after: 0, headers: runHeaders(started) })
     },
   )
+}
+
+/** Whether a caller asks for events. One that also takes JSON gets JSON. */
+function wantsEvents(accept = ''): boolean {
+  return /\btext\/event-stream\b/i.test(accept) && !/\bapplication\/json\b/i.test(accept)
+}
+
+async function start(
+  c: Context<ServerEnv>,
+  context: ServerContext,
+  input: RunInput & { userId: string },
+  key: SessionKey,
+): Promise<StartedRun> {
+  const mark = await markOf(c, context)
+  // A `runId` in the body does what a key does.
+  if (mark.keyedRunId === undefined || input.runId !== undefined)
+    return context.hub.start({ ...input, ...traceOf(c) })
+  const { known, runId } = await runOfRequest(context, mark, key)
+  if (known) return { runId, sessionId: known.sessionId }
+  return startRun(c, context, input, { mark, runId })
 }
 
 function toInput(request: z.infer<typeof schemas.RunRequest>, limits: ServerLimits): RunInput {
@@ -156,13 +181,22 @@ function mountEvents(api: ApiApp, context: ServerContext): void {
       if (!place || !isOwn(c, context, place.key)) throw notFound('such run')
       // 204 is the status after which an EventSource does not reconnect.
       if (place.endSeq !== undefined && after >= place.endSeq) return c.body(null, 204)
-      return streamResponse(c, context, {
-        hello: HELLO,
-        farewell: FAREWELL,
-        source: signal => chunks(context, runId, after, signal),
-      })
+      return eventStream(c, context, { runId, after })
     },
   )
+}
+
+function eventStream(
+  c: Context<ServerEnv>,
+  context: ServerContext,
+  { runId, after, headers = {} }: { runId: string; after: number; headers?: Record<string, string> },
+): Response {
+  return streamResponse(c, context, {
+    hello: HELLO,
+    farewell: FAREWELL,
+    source: signal => chunks(context, runId, after, signal),
+    headers,
+  })
 }
 
 async function* chunks(
