@@ -87,6 +87,7 @@ export class RunLoop {
       },
       fail: error => this.stop(error),
       enterAgent: invocation => enterAgent(invocation, this.#plugin, this.#limits),
+      checksAnswer: agent => this.#form.schemaOf(agent) !== undefined,
       stored: message => {
         this.#pending.observe(seenIn(message))
         this.#output.handOutHeld()
@@ -336,9 +337,13 @@ export class RunLoop {
     this.#shutting ??= (async () => {
       try {
         await this.#settle()
+        // When it cannot be stored, the run has another end.
+        await this.#recorder.lettingGo
         if (this.#isUnsettled) return this.#recorder.leaveUnfinished(this.#last())
-        // The last answer could not be stored with the end: the run has failed, and that is its end.
-        return await this.#recorder.finish(this.#last()).catch(() => this.#recorder.finish(this.#last()))
+        return await this.#recorder.finish(this.#last()).catch(error => {
+          this.#failures.add(error)
+          return this.#recorder.finish(this.#last())
+        })
       } finally {
         await this.#parts.end()
       }

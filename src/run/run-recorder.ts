@@ -77,7 +77,7 @@ export class RunRecorder {
   #observations: Observation[] = []
   #changes: WaitingChanges[] = []
   #held: HeldWrite | undefined
-  /** The write of what was held, while it is under way. */
+  #heldFrom = 0
   #lettingGo: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
   #requestTimer: NodeJS.Timeout | undefined
@@ -146,6 +146,8 @@ export class RunRecorder {
    * without an end, stores the message by itself. Nobody is told of it before it is stored.
    */
   hold(write: StepWrite): Promise<SavedStep> {
+    void this.letGo()
+    this.#heldFrom = this.#batch[0]?.seq ?? this.#seq + 1
     setImmediate(() => void this.letGo())
     return new Promise((resolve, reject) => {
       this.#held = { write, resolve, reject }
@@ -156,15 +158,29 @@ export class RunRecorder {
     return this.#held !== undefined
   }
 
+  /** The first event that belongs to a message that is held, or was and is not stored yet. */
+  get heldFrom(): number {
+    return this.#held || this.#lettingGo ? this.#heldFrom : Number.POSITIVE_INFINITY
+  }
+
+  /** The write of a message that was held, while it is under way. */
+  get lettingGo(): Promise<void> | undefined {
+    return this.#lettingGo
+  }
+
   /** Stores a message that is held. Resolves when it is stored, or cannot be. */
   letGo(): Promise<void> | undefined {
     const held = this.#held
     if (!held) return this.#lettingGo
     this.#held = undefined
-    const stored = this.#inTurn(() => this.#write(held.write)).then(held.resolve, held.reject)
-    this.#lettingGo = stored.then(() => {
+    const ended = (tell: () => void) => {
       this.#lettingGo = undefined
-    })
+      tell()
+    }
+    this.#lettingGo = this.#inTurn(() => this.#write(held.write)).then(
+      saved => ended(() => held.resolve(saved)),
+      error => ended(() => held.reject(error)),
+    )
     return this.#lettingGo
   }
 
@@ -212,13 +228,15 @@ export class RunRecorder {
       held.resolve(await this.#inTurn(() => this.#write({ ...write, ...end })))
       return true
     } catch (error) {
-      this.#batch = this.#batch.filter(event => !events.includes(event))
       if (await this.#hasStored(events.at(-1))) {
+        this.#announce(toJsonData(this.#batch) as unknown as RunEvent[])
         this.#batch = []
         held.resolve({})
         return true
       }
-      this.#seq -= events.length
+      this.#batch = this.#batch.filter(event => !events.includes(event))
+      // The other end takes their numbers, unless later events have theirs.
+      if (this.#seq === events.at(-1)?.seq) this.#seq -= events.length
       held.reject(error)
       throw error
     }

@@ -355,10 +355,8 @@ export class RunOutput {
   /** The events that report an event of ADK's, if they were stored with it. */
   storedWith(event: Event): RunEvent[] | undefined {
     const lastSeq = this.#lastSeqOf.get(event)
-    if (lastSeq === undefined || !this.#parts.recorder.isHolding)
-      return lastSeq === undefined ? undefined : this.upTo(lastSeq)
-    this.#heldSeq = lastSeq
-    return []
+    if (lastSeq !== undefined && lastSeq >= this.#parts.recorder.heldFrom) this.#heldSeq = lastSeq
+    return lastSeq === undefined ? undefined : this.upTo(lastSeq)
   }
 
   /** A message that was held is stored: its events are handed out. */
@@ -381,7 +379,10 @@ export class RunOutput {
   async emit(bodies: readonly RunEventBody[]): Promise<RunEvent[]> {
     const fresh = this.#notEmitted(bodies)
     if (fresh.length === 0) return []
-    const events = await this.#parts.recorder.record(fresh)
+    const { recorder } = this.#parts
+    const events = await recorder.record(fresh)
+    const held = recorder.letGo()
+    if (held) await held
     return [...this.upTo(events[0]?.seq ?? 0), ...events]
   }
 
@@ -402,9 +403,10 @@ export class RunOutput {
     this.#ready.push(...events)
   }
 
-  /** The events up to that number that were stored with messages. */
+  /** The events up to that number that were stored with messages. Those of a message that is held have to wait. */
   upTo(lastSeq: number): RunEvent[] {
-    const taken = this.#ready.filter(({ seq }) => seq <= lastSeq)
+    const { heldFrom } = this.#parts.recorder
+    const taken = this.#ready.filter(({ seq }) => seq <= lastSeq && seq < heldFrom)
     this.#ready = this.#ready.slice(taken.length)
     return taken
   }

@@ -1,4 +1,12 @@
-import { type Event, isBaseAgent, isLlmAgent, LlmAgent, type RunnableRoot } from '../adk/sdk.js'
+import {
+  type Event,
+  isBaseAgent,
+  isBaseToolset,
+  isLlmAgent,
+  LlmAgent,
+  type Part,
+  type RunnableRoot,
+} from '../adk/sdk.js'
 import { defined } from '../base/defined.js'
 import type { Turns } from '../base/pause.js'
 import { AgentError, invariant } from '../errors.js'
@@ -41,6 +49,8 @@ export interface WriteHooks {
   enterAgent(invocation: object): void
   /** A message of the run's session is stored. */
   stored(message: Message): void
+  /** Whether the answer of an agent is checked, by code of the user's, when the rounds are over. */
+  checksAnswer(agent: string): boolean
   /** A message could not be stored that was to be stored with the end of the run. */
   lost(error: unknown): void
 }
@@ -48,7 +58,7 @@ export interface WriteHooks {
 export function openWrites(parts: WriteParts, hooks: WriteHooks): RunWrites {
   const { host, key, lease, input, runId, resumed, opening, turns } = parts
   const { store, logger, observe } = host
-  const { plugin, emit, fail, enterAgent, stored, lost } = hooks
+  const { plugin, emit, fail, enterAgent, checksAnswer, stored, lost } = hooks
   const { onStored } = input
   const recorder = new RunRecorder({ store, key, runId, lease, logger, turns, observe, onStored })
   const ledger = openLedger(host, {
@@ -67,27 +77,49 @@ export function openWrites(parts: WriteParts, hooks: WriteHooks): RunWrites {
     answerUnknownTools: host.answerUnknownTools,
     failureOf: event => (event.errorCode ? plugin.modelError : undefined),
     write: (step, endsRun) => gate.append(step, endsRun),
-    // What plugins and callbacks do with the answer relies on it: it is stored before them.
+    // What code of the user's does with the answer relies on it: it is stored before that.
     isLast: event =>
-      resumed === undefined && recorder.canRelease && plugin.isAlone && isLastEvent(host.rootAgent, event),
+      resumed === undefined &&
+      recorder.canRelease &&
+      plugin.isAlone &&
+      !checksAnswer(event.author ?? '') &&
+      isLastEvent(host.rootAgent, event),
   })
   plugin.journal = journal
   return { recorder, ledger, gate, journal }
 }
 
 /**
- * Whether nothing comes after an answer of a model, as far as can be told: it is the root agent's, has no calls, and the
- * agent has no code of its own that would come after it.
+ * Whether nothing comes after an answer of a model, neither of ADK's nor of the user's: it is the answer of a root agent
+ * without other agents, has no calls, and the agent has no code of its own that would come after it.
  */
 function isLastEvent(root: RunnableRoot, { author, branch, content, errorCode }: Event): boolean {
   if (!isBaseAgent(root) || !isLlmAgent(root) || author !== root.name || branch || errorCode) return false
-  const { afterAgentCallback, codeExecutor, mode } = root
-  const isPlain = OWN_METHODS.every(name => Reflect.get(root, name) === Reflect.get(LlmAgent.prototype, name))
-  if (!isPlain || codeExecutor || mode === 'task' || afterAgentCallback.length > 0) return false
-  return content?.parts?.every(part => !part.functionCall && !part.functionResponse) ?? false
+  const { afterAgentCallback, codeExecutor, mode, subAgents, tools } = root
+  const isPlain = isPlainAgent(root) && subAgents.length === 0 && !codeExecutor && mode !== 'task'
+  // Sets of tools are closed after the answer.
+  if (!isPlain || afterAgentCallback.length > 0 || tools.some(isBaseToolset)) return false
+  return content?.parts?.every(isWords) ?? false
 }
 
-const OWN_METHODS = ['runAsync', 'runAsyncImpl']
+/** Whether an agent does what ADK's own class does. */
+function isPlainAgent(agent: LlmAgent): boolean {
+  return (
+    Object.getPrototypeOf(agent) === LlmAgent.prototype &&
+    !AFTER_ANSWER.some(name => Object.hasOwn(agent, name))
+  )
+}
+
+/** The methods that come to an end after the answer. */
+const AFTER_ANSWER = [
+  ...['runAsync', 'runAsyncImpl', 'runOneStepAsync', 'callLlmAsync', 'postprocess'],
+  ...['runAndHandleError', 'handleAfterAgentCallback'],
+]
+
+/** ADK asks again after a part of any other kind. */
+function isWords({ functionCall, functionResponse, executableCode, codeExecutionResult }: Part): boolean {
+  return !functionCall && !functionResponse && !executableCode && !codeExecutionResult
+}
 
 /**
  * The run's own view of its store: messages of its session are stored through the recorder, in one write with the

@@ -1,6 +1,7 @@
 // The last answer of a run is stored with the end of the run, in one write, wherever nothing can come between them.
 import { join } from 'node:path'
-import { BasePlugin, BaseToolset, LlmAgent } from '@google/adk'
+import { BaseLlm, BasePlugin, BaseToolset, LlmAgent, type LlmResponse } from '@google/adk'
+import { Outcome } from '@google/genai'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { defined } from '../../src/base/defined.js'
 import { AgentError } from '../../src/errors.js'
@@ -15,7 +16,7 @@ import { defineTool } from '../../src/tool.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 
 const KEY = { appName: 'lango', userId: 'user', sessionId: 's' }
-const USED = { inputTokens: 200, outputTokens: 20 }
+const USED = { inputTokens: 200, outputTokens: 20, totalTokens: 220 }
 const ANSWER = 'It is in the drawer.'
 
 const look = defineTool({
@@ -31,10 +32,12 @@ interface Faults {
   refuses?: (step: RunStep) => boolean
   /** A step that is stored, and whose acknowledgement is lost. */
   forgets?: (step: RunStep) => boolean
+  /** How long a step takes. */
+  stepMs?: number
 }
 
 /** A store that keeps the steps that it saved, and fails with those that it is told to fail with. */
-function recording(store: SessionStore, { refuses = () => false, forgets = () => false }: Faults) {
+function recording(store: SessionStore, { refuses = () => false, forgets = () => false, stepMs }: Faults) {
   const steps: RunStep[] = []
   const runs = new Proxy(store.runs, {
     get: (target, name) => {
@@ -42,6 +45,7 @@ function recording(store: SessionStore, { refuses = () => false, forgets = () =>
       if (typeof value !== 'function') return value
       if (name !== 'saveStep') return value.bind(target)
       return async (step: RunStep) => {
+        if (stepMs !== undefined) await new Promise(resolve => setTimeout(resolve, stepMs))
         if (refuses(step)) throw new AgentError('store-unavailable', 'The disk is full.')
         steps.push(step)
         const saved = await value.call(target, step)
@@ -65,10 +69,17 @@ interface Scene extends Partial<RuntimeOptions>, Faults {
 }
 
 async function open(scene: Scene) {
-  const { script = [{ text: ANSWER, usage: USED }], url = 'memory:', refuses, forgets, ...options } = scene
+  const {
+    script = [{ text: ANSWER, usage: USED }],
+    url = 'memory:',
+    refuses,
+    forgets,
+    stepMs,
+    ...options
+  } = scene
   const opened = await openStore(url)
   onTestFinished(() => opened.close())
-  const { store, steps } = recording(opened, defined({ refuses, forgets }))
+  const { store, steps } = recording(opened, defined({ refuses, forgets, stepMs }))
   const seen: RunEvent[] = []
   const runtime = await createRuntime({
     ...{ store, providers: { play: new ScriptedProvider(script, { id: 'play' }) } },
@@ -147,16 +158,51 @@ describe('what comes after the answer finds it stored', () => {
     expect(found).toEqual([['Where is the key?', ANSWER]])
   })
 
+  test('an agent with another way to call its model', async () => {
+    const found: string[][] = []
+    class Careful extends LlmAgent {
+      protected override async *callLlmAsync(...args: Parameters<LlmAgent['callLlmAsync']>) {
+        yield* super.callLlmAsync(...args)
+        found.push(await scene.contents())
+      }
+    }
+    const scene = await open({ rootAgent: new Careful({ name: 'root', model: 'play/m' }) })
+    await scene.play()
+    expect(found).toEqual([['Where is the key?', ANSWER]])
+  })
+
+  test('an agent that has handed over and back', async () => {
+    const found: (string | undefined)[] = []
+    const transfer = (id: string, agentName: string) => ({
+      toolCalls: [{ id, name: 'transfer_to_agent', args: { agentName } }],
+    })
+    const sub = new LlmAgent({
+      name: 'sub',
+      model: 'play/m',
+      afterAgentCallback: async () => {
+        found.push((await scene.contents()).at(-1))
+        return undefined
+      },
+    })
+    const scene = await open({
+      script: [transfer('c1', 'sub'), transfer('c2', 'root'), { text: ANSWER }],
+      rootAgent: new LlmAgent({ name: 'root', model: 'play/m', subAgents: [sub] }),
+    })
+    expect((await scene.play()).at(-1)).toMatchObject({ finishReason: 'stop', text: ANSWER })
+    expect(found.at(-1)).toBe(ANSWER)
+  })
+
   test('a set of tools that takes a while to close: followers have the answer meanwhile', async () => {
     let close = () => {}
+    const closed = new Promise<void>(resolve => {
+      close = resolve
+    })
     class Slow extends BaseToolset {
       override getTools() {
         return Promise.resolve([])
       }
       override close() {
-        return new Promise<void>(resolve => {
-          close = resolve
-        })
+        return closed
       }
     }
     const scene = await open({
@@ -179,7 +225,7 @@ describe('what comes after the answer finds it stored', () => {
     const outputSchema = { type: 'object', properties: { place: { type: 'string' } }, required: ['place'] }
     const events = await scene.play('Where is the key?', { outputSchema })
     expect(events.at(-1)).toMatchObject({ finishReason: 'stop', output: { place: 'drawer' } })
-    expect(stepKinds(scene.steps)).toEqual(['assistant', 'user', 'assistant+end'])
+    expect(stepKinds(scene.steps)).toEqual(['assistant', 'user', 'assistant', 'end'])
   })
 })
 
@@ -212,6 +258,53 @@ async function after(steps: number, work: () => void): Promise<void> {
   work()
 }
 
+/** The provider reports a change of its own in the moment in which the answer ends. */
+const WITH_RECEIPTS: ScriptStep = {
+  events: [
+    { type: 'text-delta', text: ANSWER },
+    {
+      type: 'receipts',
+      repairs: [{ step: 'provider', kind: 'drop-block', at: 0, detail: 'A block was dropped.' }],
+    },
+    { type: 'usage', usage: USED },
+    { type: 'done', finishReason: 'stop' },
+  ],
+}
+
+test('what another write has brought forward is handed out when it is stored', async () => {
+  const scene = await open({ script: [WITH_RECEIPTS], stepMs: 20 })
+  const types: string[] = []
+  for await (const { type } of scene.runtime.run({ ...KEY, text: 'Where is the key?' })) {
+    types.push(type)
+    if (type === 'usage') expect(await scene.contents()).toEqual(['Where is the key?', ANSWER])
+  }
+  expect(types).toContain('repair')
+  expect(types.slice(-2)).toEqual(['usage', 'run-finish'])
+})
+
+test('two answers in the same moment are both stored', async () => {
+  let asked = 0
+  class Eager extends BaseLlm {
+    constructor() {
+      super({ model: 'eager' })
+    }
+    override async *generateContentAsync(): AsyncGenerator<LlmResponse, void> {
+      asked += 1
+      const result = { codeExecutionResult: { outcome: Outcome.OUTCOME_OK, output: '4' } }
+      const parts = asked === 1 ? [{ text: 'Two and two.' }, result] : [{ text: 'Four.' }]
+      yield { content: { role: 'model', parts } }
+    }
+    override connect(): Promise<never> {
+      return Promise.reject(new TypeError('not a live model'))
+    }
+  }
+  const scene = await open({ rootAgent: new LlmAgent({ name: 'root', model: new Eager() }) })
+  expect((await scene.play()).at(-1)).toMatchObject({ finishReason: 'stop' })
+  const stored = await scene.contents()
+  expect(stored).toHaveLength(3)
+  expect(stored.at(-1)).toBe('Four.')
+})
+
 describe('an answer that cannot be stored', () => {
   test('is a failure of the run, which has one end', async () => {
     let refusals = 0
@@ -240,24 +333,26 @@ describe('an answer that cannot be stored', () => {
     expect((await contents()).at(-1)).toBe('Still there.')
   })
 
-  test('also when it is stored by itself', async () => {
-    class Slow extends BaseToolset {
-      override getTools() {
-        return Promise.resolve([])
-      }
-      override close() {
-        return new Promise<void>(resolve => setTimeout(resolve, 50))
-      }
-    }
-    const scene = await open({
-      rootAgent: new LlmAgent({ name: 'root', model: 'play/m', tools: [new Slow([])] }),
-      refuses: ({ message }) => message !== undefined,
-    })
+  test.each([0, 20])('also when another write has brought it forward, after %i ms', async stepMs => {
+    const refuses = ({ message }: RunStep) => message !== undefined
+    const scene = await open({ script: [WITH_RECEIPTS], refuses, stepMs })
     const events = await scene.play()
     expect(events.slice(-2)).toMatchObject([
       { type: 'error', error: { code: 'store-unavailable' } },
       { type: 'run-finish', finishReason: 'error' },
     ])
+    expect(await scene.contents()).toEqual(['Where is the key?'])
+  })
+
+  test('also when the run is aborted meanwhile', async () => {
+    const abort = new AbortController()
+    const refuses = ({ message }: RunStep) => {
+      if (message) abort.abort()
+      return message !== undefined
+    }
+    const scene = await open({ refuses, stepMs: 5 })
+    const events = await scene.play('Where is the key?', { signal: abort.signal })
+    expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'error' })
     expect(await scene.contents()).toEqual(['Where is the key?'])
   })
 
