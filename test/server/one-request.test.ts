@@ -54,6 +54,8 @@ test('the same request again has the events of the run that it started', async (
   const headers = { 'idempotency-key': 'payment-7' }
   const first = await eventsOf(await post(url, { text: 'Hello.' }, headers))
   expect(await eventsOf(await post(url, { text: 'Hello.' }, headers))).toEqual(first)
+  const rest = await post(url, { text: 'Hello.' }, { ...headers, 'last-event-id': '2' })
+  expect(await eventsOf(rest)).toEqual(first.slice(2))
   expect((await client.runs('s')).runs).toHaveLength(1)
 })
 

@@ -11,6 +11,13 @@ export type ApiApp = OpenAPIHono<ServerEnv>
 
 type AnyObject = z.ZodObject
 
+interface Answer {
+  status: number
+  schema?: z.ZodType
+  description: string
+  mediaType?: string
+}
+
 export interface RouteFacts<P extends AnyObject, Q extends AnyObject, B extends AnyObject> {
   method: 'get' | 'post' | 'patch' | 'delete'
   /** With `{name}` for parameters. */
@@ -22,9 +29,9 @@ export interface RouteFacts<P extends AnyObject, Q extends AnyObject, B extends 
   body?: B
   /** The body may be left out; then it is `{}`. */
   bodyOptional?: boolean
-  answer: { status: number; schema?: z.ZodType; description: string; mediaType?: string }
+  answer: Answer
   /** Other successful answers, and request headers: for the OpenAPI document only. */
-  otherAnswers?: Readonly<Record<number, string>>
+  otherAnswers?: Readonly<Record<number, string | Omit<Answer, 'status'>>>
   headers?: AnyObject
 }
 
@@ -70,7 +77,6 @@ function check(where: string, schema: AnyObject | undefined, value: unknown): un
 
 function describe<P extends AnyObject, Q extends AnyObject, B extends AnyObject>(facts: RouteFacts<P, Q, B>) {
   const { method, path, summary, params, query, body, bodyOptional, answer, headers } = facts
-  const { schema, mediaType = 'application/json' } = answer
   return {
     method,
     path,
@@ -83,16 +89,19 @@ function describe<P extends AnyObject, Q extends AnyObject, B extends AnyObject>
         : {}),
     },
     responses: {
-      [answer.status]: {
-        description: answer.description,
-        ...(schema ? { content: { [mediaType]: { schema } } } : {}),
-      },
+      [answer.status]: described(answer),
       ...Object.fromEntries(
-        Object.entries(facts.otherAnswers ?? {}).map(([status, description]) => [status, { description }]),
+        Object.entries(facts.otherAnswers ?? {}).map(([status, other]) => [status, described(other)]),
       ),
       default: { description: 'A problem', content: { 'application/problem+json': { schema: Problem } } },
     },
   }
+}
+
+function described(answer: string | Omit<Answer, 'status'>) {
+  if (typeof answer === 'string') return { description: answer }
+  const { description, schema, mediaType = 'application/json' } = answer
+  return { description, ...(schema ? { content: { [mediaType]: { schema } } } : {}) }
 }
 
 /** The operation's name in generated clients: `get /api/runs/{runId}/events` is `getRunsByRunIdEvents`. */

@@ -65,7 +65,11 @@ function mountStarting(api: ApiApp, context: ServerContext): void {
         description: 'It has begun, is queued, or is stored for later',
       },
       otherAnswers: {
-        200: 'With `Accept: text/event-stream`: the same, answered by the events of the run',
+        200: {
+          description: 'With `Accept: text/event-stream`: the same, answered by the events of the run',
+          schema: schemas.RunEvent,
+          mediaType: 'text/event-stream',
+        },
       },
     },
     async (c, { params: { sessionId }, body }) => {
@@ -80,7 +84,12 @@ function mountStarting(api: ApiApp, context: ServerContext): void {
       } finally {
         leave()
       }
-      return eventStream(c, context, { runId: started.runId, after: 0, headers: runHeaders(started) })
+      const after = lastEventId(c.req.header('last-event-id')) ?? 0
+      // Without a word about reconnecting: by itself, the same request again is another run.
+      return streamResponse(c, context, {
+        source: signal => chunks(context, started.runId, after, signal),
+        headers: runHeaders(started),
+      })
     },
   )
 }
@@ -181,22 +190,13 @@ function mountEvents(api: ApiApp, context: ServerContext): void {
       if (!place || !isOwn(c, context, place.key)) throw notFound('such run')
       // 204 is the status after which an EventSource does not reconnect.
       if (place.endSeq !== undefined && after >= place.endSeq) return c.body(null, 204)
-      return eventStream(c, context, { runId, after })
+      return streamResponse(c, context, {
+        hello: HELLO,
+        farewell: FAREWELL,
+        source: signal => chunks(context, runId, after, signal),
+      })
     },
   )
-}
-
-function eventStream(
-  c: Context<ServerEnv>,
-  context: ServerContext,
-  { runId, after, headers = {} }: { runId: string; after: number; headers?: Record<string, string> },
-): Response {
-  return streamResponse(c, context, {
-    hello: HELLO,
-    farewell: FAREWELL,
-    source: signal => chunks(context, runId, after, signal),
-    headers,
-  })
 }
 
 async function* chunks(
