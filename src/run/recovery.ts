@@ -49,6 +49,13 @@ export class RunFailures {
     else this.keep(asAgentError(error))
   }
 
+  /** Whether a model hands over although there is no other agent: that is the failure. */
+  missesTarget(root: RunnableRoot, event: Event): boolean {
+    const name = isBaseAgent(root) && root.subAgents.length === 0 ? transferTarget(event) : undefined
+    if (name !== undefined) this.keep(agentNotFound(name))
+    return name !== undefined
+  }
+
   /** The correction of an unknown agent's name; without other agents the run fails. */
   correction(root: NamedAgent): Content | undefined {
     const unknown = this.#unknownAgent
@@ -162,13 +169,8 @@ export function abortMarker(root: NamedAgent, lastAuthor: string | undefined): S
   return { author, content: { role: 'model', parts: [{ text: ABORTED_MARKER }] }, customMetadata }
 }
 
-/** The agent that a model hands over to although there is no other agent. */
-export function missingTarget(root: RunnableRoot, event: Event): string | undefined {
-  return isBaseAgent(root) && root.subAgents.length === 0 ? transferTarget(event) : undefined
-}
-
 /** The model named an agent that does not exist. */
-export function agentNotFound(name: string): AgentError {
+function agentNotFound(name: string): AgentError {
   return new AgentError(
     'agent-not-found',
     `The model requested a transfer to the agent "${name}", which does not exist. Check the names and descriptions of the agents.`,

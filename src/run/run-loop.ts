@@ -8,7 +8,7 @@ import { closeCalls, pendingInStore, seenIn } from './close-calls.js'
 import { EventReader, Outbox } from './event-reader.js'
 import { openNodes } from './node-runs.js'
 import { PendingCalls } from './pending-calls.js'
-import { AnswerForm, abortMarker, agentNotFound, missingTarget, RunFailures } from './recovery.js'
+import { AnswerForm, abortMarker, RunFailures } from './recovery.js'
 import { restoreCounts } from './resumed-run.js'
 import { type Round, waitEntry } from './round-questions.js'
 import type { RunEvent, RunEventBody, RunFinishReason } from './run-event.js'
@@ -51,7 +51,6 @@ export class RunLoop {
   readonly #parts: RunLoopParts
   /** Where the store can resume runs. */
   readonly #journal: RunJournal | undefined
-  /** Until the first round has begun. */
   #opening: RunOpened | undefined
   readonly #output: RunOutput
   /** From the first question on. */
@@ -77,7 +76,8 @@ export class RunLoop {
     // Each running tool and model call has one listener; their number is not a leak.
     setMaxListeners(0, this.#abort.signal)
     this.#abort.signal.addEventListener('abort', () => this.#outbox.wakeUp(), { once: true })
-    this.#reader = new EventReader(host.agentNames, reference => host.models.priceOf(reference))
+    const reader = new EventReader(host.agentNames, reference => host.models.priceOf(reference))
+    this.#reader = reader
     this.#limits = new RunLimits(host.limits, this.#plugin)
     const { recorder, ledger, gate, journal } = openWrites(parts, {
       plugin: this.#plugin,
@@ -87,15 +87,12 @@ export class RunLoop {
       },
       fail: error => this.stop(error),
       enterAgent: invocation => enterAgent(invocation, this.#plugin, this.#limits),
-      checksAnswer: agent => this.#form.schemaOf(agent) !== undefined,
+      mayEndWith: agent => !this.#hasAsked && !this.#form.schemaOf(agent),
       stored: message => {
         this.#pending.observe(seenIn(message))
         this.#output.handOutHeld()
       },
-      lost: error => {
-        this.#failed(error)
-        this.#outbox.wakeUp()
-      },
+      lost: error => this.#failed(error),
     })
     this.#recorder = recorder
     this.#ledger = ledger
@@ -103,8 +100,7 @@ export class RunLoop {
     this.#journal = journal
     this.#plugin.onTool = tool => host.tools.adopt(tool)
     this.#plugin.client = host.clientOf(input)
-    const [outbox, reader] = [this.#outbox, this.#reader]
-    this.#output = new RunOutput({ outbox, recorder, reader, resumed })
+    this.#output = new RunOutput({ outbox: this.#outbox, recorder, reader, resumed })
     if (resumed) restoreCounts(resumed, { pending: this.#pending, reader, limits: this.#limits })
     this.#roundNumber = resumed?.round ?? 1
     this.#failures = new RunFailures(resumed?.isCorrection)
@@ -186,8 +182,7 @@ export class RunLoop {
     }
     if (this.#aborted || this.#shutting) return undefined
     if (this.#stopped) return this.#form.nextRound(this.#reader.answer, this.#failures, false)
-    const hasAsked = this.#questions || this.#pending.requests().length > 0
-    const answers = hasAsked ? await this.#asking().answers(this.#roundNumber) : undefined
+    const answers = this.#hasAsked ? await this.#asking().answers(this.#roundNumber) : undefined
     const isLost = answers === 'lost'
     if ((isLost || answers === 'missing') && !this.#aborted) await this.leave(isLost ? 'lost' : 'round')
     if (isLost || answers === 'missing' || this.#aborted) return undefined
@@ -203,10 +198,11 @@ export class RunLoop {
       try {
         this.#ledger?.seal()
         await this.#gate.seal()
-        if (why === 'lost') this.#recorder.leaveUnfinished([])
-        else if (why === 'round') await this.#recorder.pause('waiting', [waitEntry(this.#roundNumber)])
-        else await this.#recorder.pause(why)
-        return []
+        if (why === 'lost') return await this.#recorder.leaveUnfinished([])
+        const entries = why === 'round' ? [waitEntry(this.#roundNumber)] : undefined
+        const isStored = await this.#recorder.pause(why === 'round' ? 'waiting' : why, entries)
+        // Between two rounds the events end here.
+        return entries && isStored ? this.#output.upTo(Number.POSITIVE_INFINITY) : []
       } finally {
         await this.#parts.end()
       }
@@ -305,22 +301,20 @@ export class RunLoop {
       return []
     }
     if (event.author && event.author !== 'user') this.#lastAuthor = event.author
-    const missing = missingTarget(this.#host.rootAgent, event)
-    if (missing !== undefined) {
+    if (this.#failures.missesTarget(this.#host.rootAgent, event)) {
       this.#stopped = true
-      this.#failures.keep(agentNotFound(missing))
       return []
     }
     const { verdict, bodies } = this.#limits.observe(event)
-    for (const body of bodies)
-      if (body.type === 'turn-warning')
-        this.#host.logger.warn('A run has used most of its turns', { ...body })
+    const warning = bodies.find(({ type }) => type === 'turn-warning')
+    if (warning) this.#host.logger.warn('A run has used most of its turns', { ...warning })
     if (verdict === 'stop') this.#stopped = true
     return bodies
   }
 
   #failed(error: unknown): void {
     this.#stopped = true
+    this.#outbox.wakeUp()
     // An error that an abort causes is no failure of its own.
     if (this.#aborted) return
     this.#reader.answer.dropStep()
@@ -337,9 +331,9 @@ export class RunLoop {
     this.#shutting ??= (async () => {
       try {
         await this.#settle()
-        // When it cannot be stored, the run has another end.
+        // A last answer that cannot be stored is another end.
         await this.#recorder.lettingGo
-        if (this.#isUnsettled) return this.#recorder.leaveUnfinished(this.#last())
+        if (this.#isUnsettled) return await this.#recorder.leaveUnfinished(this.#last())
         return await this.#recorder.finish(this.#last()).catch(error => {
           this.#failures.add(error)
           return this.#recorder.finish(this.#last())
@@ -353,7 +347,7 @@ export class RunLoop {
 
   #last(): RunEventBody[] {
     const { failure: error } = this.#failures
-    const reason = error ? 'error' : (this.#endReason ?? this.#finishReason)
+    const reason = (!error && this.#endReason) || this.#finishReason
     const end = this.#output.finish(reason, this.#limits, this.#form.output)
     return error ? [{ type: 'error', error }, end] : [end]
   }
@@ -365,6 +359,11 @@ export class RunLoop {
 
   get #finishReason(): RunFinishReason {
     return this.#failures.failure ? 'error' : this.#aborted ? 'aborted' : this.#limits.finishReason
+  }
+
+  /** Whether people are asked, or were. */
+  get #hasAsked(): boolean {
+    return this.#questions !== undefined || this.#pending.requests().length > 0
   }
 
   get #aborted(): boolean {

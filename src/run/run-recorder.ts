@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { defined } from '../base/defined.js'
 import { toJsonData } from '../base/json.js'
 import type { Turns } from '../base/pause.js'
-import { messageOf } from '../errors.js'
+import { invariant, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
 import type { SessionKey } from '../session/message.js'
 import type {
@@ -77,7 +77,9 @@ export class RunRecorder {
   #observations: Observation[] = []
   #changes: WaitingChanges[] = []
   #held: HeldWrite | undefined
+  /** The numbers of its first and last event. */
   #heldFrom = 0
+  #heldTo = 0
   #lettingGo: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
   #requestTimer: NodeJS.Timeout | undefined
@@ -146,8 +148,9 @@ export class RunRecorder {
    * without an end, stores the message by itself. Nobody is told of it before it is stored.
    */
   hold(write: StepWrite): Promise<SavedStep> {
-    void this.letGo()
+    invariant(!this.isUnstored, 'one message is held at a time')
     this.#heldFrom = this.#batch[0]?.seq ?? this.#seq + 1
+    this.#heldTo = this.#seq
     setImmediate(() => void this.letGo())
     return new Promise((resolve, reject) => {
       this.#held = { write, resolve, reject }
@@ -158,9 +161,14 @@ export class RunRecorder {
     return this.#held !== undefined
   }
 
-  /** The first event that belongs to a message that is held, or was and is not stored yet. */
+  /** Whether a message is held, or was and is not stored yet. */
+  get isUnstored(): boolean {
+    return this.#held !== undefined || this.#lettingGo !== undefined
+  }
+
+  /** The first event that belongs to such a message. */
   get heldFrom(): number {
-    return this.#held || this.#lettingGo ? this.#heldFrom : Number.POSITIVE_INFINITY
+    return this.isUnstored ? this.#heldFrom : Number.POSITIVE_INFINITY
   }
 
   /** The write of a message that was held, while it is under way. */
@@ -177,7 +185,7 @@ export class RunRecorder {
       this.#lettingGo = undefined
       tell()
     }
-    this.#lettingGo = this.#inTurn(() => this.#write(held.write)).then(
+    this.#lettingGo = this.#inTurn(() => this.#write(held.write, this.#heldTo)).then(
       saved => ended(() => held.resolve(saved)),
       error => ended(() => held.reject(error)),
     )
@@ -263,8 +271,8 @@ export class RunRecorder {
   }
 
   /** Gives the last events their numbers and stores nothing more: another process ends the run. */
-  leaveUnfinished(bodies: readonly RunEventBody[]): RunEvent[] {
-    void this.letGo()
+  async leaveUnfinished(bodies: readonly RunEventBody[]): Promise<RunEvent[]> {
+    await this.letGo()
     const events = bodies.map(body => this.#number(body))
     this.#observe(events)
     clearTimeout(this.#timer)
@@ -325,13 +333,17 @@ export class RunRecorder {
     }
   }
 
-  async #write(write: StepWrite): Promise<SavedStep> {
+  /** `through`: later events wait for a write of their own. */
+  async #write(write: StepWrite, through = Number.POSITIVE_INFINITY): Promise<SavedStep> {
     clearTimeout(this.#timer)
     clearTimeout(this.#requestTimer)
     this.#timer = undefined
     this.#requestTimer = undefined
-    const [events, requests, changes] = [this.#batch, this.#requests, this.#changes]
-    this.#batch = []
+    const later = this.#batch.findIndex(({ seq }) => seq > through)
+    const events = later < 0 ? this.#batch : this.#batch.slice(0, later)
+    const [requests, changes] = [this.#requests, this.#changes]
+    this.#batch = later < 0 ? [] : this.#batch.slice(later)
+    if (later >= 0) this.#timer = setTimeout(() => void this.flush(), BATCH_MS).unref()
     this.#requests = []
     this.#changes = []
     // Converted to JSON data, so that stored events equal those that a client in another process receives.

@@ -49,8 +49,8 @@ export interface WriteHooks {
   enterAgent(invocation: object): void
   /** A message of the run's session is stored. */
   stored(message: Message): void
-  /** Whether the answer of an agent is checked, by code of the user's, when the rounds are over. */
-  checksAnswer(agent: string): boolean
+  /** Whether an answer of an agent may be the end: nobody is asked anything, and no code of the user's checks it. */
+  mayEndWith(agent: string): boolean
   /** A message could not be stored that was to be stored with the end of the run. */
   lost(error: unknown): void
 }
@@ -58,7 +58,7 @@ export interface WriteHooks {
 export function openWrites(parts: WriteParts, hooks: WriteHooks): RunWrites {
   const { host, key, lease, input, runId, resumed, opening, turns } = parts
   const { store, logger, observe } = host
-  const { plugin, emit, fail, enterAgent, checksAnswer, stored, lost } = hooks
+  const { plugin, emit, fail, enterAgent, mayEndWith, stored, lost } = hooks
   const { onStored } = input
   const recorder = new RunRecorder({ store, key, runId, lease, logger, turns, observe, onStored })
   const ledger = openLedger(host, {
@@ -82,7 +82,7 @@ export function openWrites(parts: WriteParts, hooks: WriteHooks): RunWrites {
       resumed === undefined &&
       recorder.canRelease &&
       plugin.isAlone &&
-      !checksAnswer(event.author ?? '') &&
+      mayEndWith(event.author ?? '') &&
       isLastEvent(host.rootAgent, event),
   })
   plugin.journal = journal
@@ -214,7 +214,7 @@ function gateAppends(parts: GateParts): AppendGate {
   const own = new OwnAppends(parts, writes)
   const hold = (step: RecordedStep): Promise<SavedStep> | undefined => {
     const calls = own.changesOf(step)
-    if (sealed || calls.length > 0) return pass(() => own.append(step, calls))
+    if (sealed || calls.length > 0 || recorder.isUnstored) return pass(() => own.append(step, calls))
     own.hold(step)
     return undefined
   }

@@ -1,6 +1,14 @@
 // The last answer of a run is stored with the end of the run, in one write, wherever nothing can come between them.
 import { join } from 'node:path'
-import { BaseLlm, BasePlugin, BaseToolset, LlmAgent, type LlmResponse } from '@google/adk'
+import {
+  BaseLlm,
+  BasePlugin,
+  BaseToolset,
+  FunctionTool,
+  LlmAgent,
+  type LlmResponse,
+  LongRunningFunctionTool,
+} from '@google/adk'
 import { Outcome } from '@google/genai'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { defined } from '../../src/base/defined.js'
@@ -303,6 +311,46 @@ test('two answers in the same moment are both stored', async () => {
   const stored = await scene.contents()
   expect(stored).toHaveLength(3)
   expect(stored.at(-1)).toBe('Four.')
+})
+
+describe('a run that waits between two rounds', () => {
+  const calls = (name: string) => ({
+    toolCalls: [
+      { id: 'c1', name, args: {} },
+      { id: 'c2', name: 'glance', args: {} },
+    ],
+  })
+  const glance = new FunctionTool({ name: 'glance', description: 'Looks.', execute: () => ({ seen: 1 }) })
+  const ask = new LongRunningFunctionTool({ name: 'ask', description: 'Asks.', execute: () => undefined })
+  const pay = new FunctionTool({
+    ...{ name: 'pay', description: 'Pays.', requireConfirmation: true },
+    execute: () => ({ paid: 1 }),
+  })
+
+  test.each(['ask', 'pay'])('has handed out all that it has stored (%s)', async name => {
+    const rootAgent = new LlmAgent({ name: 'root', model: 'play/m', tools: [ask, pay, glance] })
+    const script = [calls(name), { text: ANSWER, usage: USED }]
+    const scene = await open({ rootAgent, script })
+    const events = await scene.play()
+    const last = events.at(-1)
+    expect(last).toMatchObject({ type: 'run-finish', finishReason: 'waiting' })
+    const stored = await scene.store.runs.readEvents(last?.runId ?? '')
+    expect(stored.at(-1)?.type).toBe(name === 'ask' ? 'usage' : 'tool-result')
+    expect(stored).toMatchObject(JSON.parse(JSON.stringify(events.slice(0, -1))))
+    expect(stored).toHaveLength(events.length - 1)
+  })
+
+  test('fails when its answer cannot be stored', async () => {
+    const rootAgent = new LlmAgent({ name: 'root', model: 'play/m', tools: [ask, glance] })
+    const scene = await open({
+      ...{ rootAgent, script: [calls('ask'), { text: ANSWER, usage: USED }] },
+      refuses: ({ message }) => message?.content === ANSWER,
+    })
+    expect((await scene.play()).slice(-2)).toMatchObject([
+      { type: 'error', error: { code: 'store-unavailable' } },
+      { type: 'run-finish', finishReason: 'error' },
+    ])
+  })
 })
 
 describe('an answer that cannot be stored', () => {
