@@ -40,7 +40,7 @@ export interface JournalParts {
     step: Pick<RunStep, 'message' | 'stateDelta' | 'at' | 'journal'>,
     endsRun: boolean,
   ): Promise<unknown> | undefined
-  /** Whether an answer of a model is the last event of a run, as far as can be told from the agent and the event. */
+  /** Whether nothing comes after an answer of a model, neither of ADK's nor of the user's. */
   isLast(event: Event): boolean
 }
 

@@ -145,7 +145,7 @@ export class RunRecorder {
 
   /**
    * Stores the message that ends a run together with that end. Whatever is written before it, or a turn of the event loop
-   * without an end, stores the message by itself. Nobody is told of it before it is stored.
+   * without an end, stores the message by itself. Its events are handed out when it is stored.
    */
   hold(write: StepWrite): Promise<SavedStep> {
     invariant(!this.isUnstored, 'one message is held at a time')
@@ -181,9 +181,9 @@ export class RunRecorder {
     const held = this.#held
     if (!held) return this.#lettingGo
     this.#held = undefined
-    const ended = (tell: () => void) => {
+    const ended = (report: () => void) => {
       this.#lettingGo = undefined
-      tell()
+      report()
     }
     this.#lettingGo = this.#inTurn(() => this.#write(held.write, this.#heldTo)).then(
       saved => ended(() => held.resolve(saved)),

@@ -44,7 +44,7 @@ interface Faults {
   stepMs?: number
 }
 
-/** A store that keeps the steps that it saved, and fails with those that it is told to fail with. */
+/** A store that keeps the steps that it saved, and fails with those that a test chooses. */
 function recording(store: SessionStore, { refuses = () => false, forgets = () => false, stepMs }: Faults) {
   const steps: RunStep[] = []
   const runs = new Proxy(store.runs, {
@@ -153,27 +153,16 @@ describe('what comes after the answer finds it stored', () => {
     expect(found).toEqual([['Where is the key?', ANSWER]])
   })
 
-  test('an agent with code of its own', async () => {
+  test.each(['runAsyncImpl', 'callLlmAsync'])('an agent with a method of its own: %s', async method => {
     const found: string[][] = []
-    class Careful extends LlmAgent {
-      protected override async *runAsyncImpl(...args: Parameters<LlmAgent['runAsyncImpl']>) {
-        yield* super.runAsyncImpl(...args)
+    class Careful extends LlmAgent {}
+    const inherited: (...args: unknown[]) => AsyncGenerator = Reflect.get(LlmAgent.prototype, method)
+    Object.defineProperty(Careful.prototype, method, {
+      async *value(...args: unknown[]) {
+        yield* inherited.apply(this, args)
         found.push(await scene.contents())
-      }
-    }
-    const scene = await open({ rootAgent: new Careful({ name: 'root', model: 'play/m' }) })
-    await scene.play()
-    expect(found).toEqual([['Where is the key?', ANSWER]])
-  })
-
-  test('an agent with another way to call its model', async () => {
-    const found: string[][] = []
-    class Careful extends LlmAgent {
-      protected override async *callLlmAsync(...args: Parameters<LlmAgent['callLlmAsync']>) {
-        yield* super.callLlmAsync(...args)
-        found.push(await scene.contents())
-      }
-    }
+      },
+    })
     const scene = await open({ rootAgent: new Careful({ name: 'root', model: 'play/m' }) })
     await scene.play()
     expect(found).toEqual([['Where is the key?', ANSWER]])
