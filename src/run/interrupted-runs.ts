@@ -56,6 +56,20 @@ export async function* storedEvents(runs: RunStore, runId: string): AsyncGenerat
   for await (const page of runEventPages(runs, runId)) yield* page as unknown as readonly RunEvent[]
 }
 
+/** Whether a process of the app has to continue or end the run. Reads only, so that ADK is not loaded to find out. */
+export async function isAbandoned(
+  { runs }: SessionStore,
+  appName: string,
+  run: RunSummary,
+): Promise<boolean> {
+  const { key, state, dueAt = 0 } = run
+  if (key.appName !== appName) return false
+  if (state === 'scheduled') return dueAt <= Date.now()
+  // The first ones of a long queue are enough: whichever process executes them executes the others.
+  const found = await runs.listUnfinished?.({ appName, key, abandoned: true })
+  return found === undefined || found.length > 0
+}
+
 /** The lease of the run's session, if nobody holds it. */
 export async function freeLease(store: SessionStore, { key }: RunSummary) {
   try {

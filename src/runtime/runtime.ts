@@ -1,6 +1,6 @@
 /**
- * Where the rooms are joined. Importing this file loads neither ADK nor a vendor's SDK: `host.ts`,
- * which needs ADK, is loaded by the first run or by `ready()`.
+ * Where the rooms are joined. Importing this file loads neither ADK nor a vendor's SDK: `host.ts`, which needs ADK, is
+ * loaded by the first run, by `ready()`, or by a stored run that no process works on.
  */
 
 import type { Event } from '../adk/sdk.js'
@@ -11,7 +11,7 @@ import { inspectRun, type RunInspection } from '../observe/inspect.js'
 import { type ModelCall, RunListeners } from '../observe/model-calls.js'
 import { createRegistry } from '../provider/provider-registry.js'
 import { callKey } from '../run/call-key.js'
-import type { ActiveRun, Runs } from '../run/run.js'
+import type { ActiveRun } from '../run/run.js'
 import { type RunResult, runAndCollect } from '../run/run-and-collect.js'
 import type { RunEvent } from '../run/run-event.js'
 import type { EventList } from '../run/run-feed.js'
@@ -33,6 +33,7 @@ import { placeArtifacts } from './artifact-place.js'
 import type { EventOptions, ResumeOptions } from './chat-view.js'
 import type { HostParts, RuntimeHost } from './host.js'
 import { describeRuntime, type ModelChoice, type RuntimeInfo, type SessionLint } from './info.js'
+import { LazyHost } from './lazy-host.js'
 import type { RuntimeOptions } from './options.js'
 import { retain } from './retention.js'
 import type { RuntimeSchedules, Schedules } from './schedules.js'
@@ -93,7 +94,10 @@ export interface Runtime {
    * ```
    */
   start(input: RunInput): Promise<StartedRun>
-  /** The events of a run of any process: stored ones, then live ones as they are stored, to the end. `run-not-found`. */
+  /**
+   * The events of a run of any process: stored ones, then live ones as they are stored, to the end. A run that no process
+   * works on is continued here. `run-not-found`.
+   */
   follow(runId: string, options?: FollowOptions): AsyncGenerator<RunEvent, void, undefined>
   /** As `follow`, in the lists in which the events were stored. Followers in one process get the same lists. */
   followLists(runId: string, options?: FollowOptions): AsyncGenerator<EventList, void, undefined>
@@ -101,12 +105,14 @@ export interface Runtime {
   stop(runId: string): Promise<void>
   /**
    * Answers a call that waits for a person, in a run of any process: an approval, an unknown outcome, or with an object the
-   * result of a long-running tool of ADK's. `run-not-found` when none waits.
+   * result of a long-running tool of ADK's. A run that no process works on is continued here. `run-not-found` when none
+   * waits.
    */
   answer(runId: string, callId: string, answer: RunAnswer): Promise<void>
   /**
-   * Continues a run that no process works on, now instead of when it is looked after. Resolves when it has begun, or when
-   * another process works on it. `run-not-found`; `invalid-argument` when the run has ended.
+   * Continues a run that no process works on. Resolves when it has begun, or when another process works on it. Unlike
+   * `follow`, it throws when the agent cannot be loaded, and begins a scheduled run before its time. `run-not-found`;
+   * `invalid-argument` when the run has ended.
    *
    * With a `budget`, a run that ended at its budget goes on: a new run of the session, with the same model,
    * continues where the first one stopped. Its id is returned.
@@ -121,11 +127,11 @@ export interface Runtime {
    * ```
    */
   resume(runId: string, options?: ResumeOptions): Promise<StartedRun>
-  /** A run as the store has it. One whose process is gone is looked after first. */
+  /** A run as the store has it. One that no process works on is continued here. */
   findRun(runId: string): Promise<RunSummary | undefined>
   /** The schedules of the app: where they are, and their messages to send now. */
   schedules(): Promise<RuntimeSchedules>
-  /** The runs of a session, newest first, looked after like `findRun`. Default limit 50. */
+  /** The runs of a session, newest first; those that no process works on are continued here. Default limit 50. */
   listRuns(key: SessionKey, options?: { limit?: number }): Promise<RunSummary[]>
   /**
    * Calls the listener with every event of the runs that this process executes, and `onCall` at the end of each of their
@@ -182,7 +188,8 @@ export interface Runtime {
 }
 
 /**
- * Opens the store and checks the options. ADK is loaded by the first run or by `ready()`.
+ * Opens the store and checks the options. ADK is loaded by the first run, by `ready()`, or by a stored run that no process
+ * works on.
  *
  * ```ts
  * import { createRuntime } from 'lango'
@@ -217,9 +224,7 @@ interface RunningRun {
 }
 
 class LangoRuntime implements Runtime {
-  #host: Promise<RuntimeHost> | undefined
   #isClosing = false
-  #runs: Runs | undefined
   #sweeper: NodeJS.Timeout | undefined
   #schedules: Promise<Schedules> | undefined
   readonly #running = new Set<RunningRun>()
@@ -227,6 +232,7 @@ class LangoRuntime implements Runtime {
   readonly store: SessionStore
 
   readonly #parts: HostParts
+  readonly #host: LazyHost
   readonly #follower: RunFollower
   readonly #stopRetention: () => Promise<void>
 
@@ -238,11 +244,12 @@ class LangoRuntime implements Runtime {
       checkLife: async run => void (await this.#checkLife(run)),
     })
     this.#parts = { ...parts, follower: this.#follower, listeners: new RunListeners() }
+    this.#host = new LazyHost(this.#parts)
     this.#stopRetention = retain(this.#parts)
   }
 
   async ready(): Promise<void> {
-    const host = await this.#load()
+    const host = await this.#host.load()
     await Promise.all([
       host.load(),
       this.store.check?.(),
@@ -297,19 +304,21 @@ class LangoRuntime implements Runtime {
   }
 
   async stop(runId: string): Promise<void> {
-    const host = await this.#loaded()
+    const host = await this.#host.loaded()
     await (host ? host.runs.stop(runId) : stopStored(this.store, runId))
   }
 
   async answer(runId: string, callId: string, answer: RunAnswer): Promise<void> {
     checkAnswer(answer)
-    const host = await this.#loaded()
-    if (host) await host.runs.answer(runId, callId, answer)
-    else await answerStored(this.store, runId, callId, answer)
+    const host = await this.#host.loaded()
+    if (host) return host.runs.answer(runId, callId, answer)
+    await answerStored(this.store, runId, callId, answer)
+    // The run is continued here unless another process works on it.
+    await this.findRun(runId)
   }
 
   async resume(runId: string, { budget }: ResumeOptions = {}): Promise<StartedRun> {
-    if (budget === undefined) return (await this.#load()).runs.resume(runId)
+    if (budget === undefined) return (await this.#host.load()).runs.resume(runId)
     const { goOn } = await import('./chat-view.js')
     return this.start(await goOn(this.store, await this.findRun(runId), runId, budget))
   }
@@ -334,7 +343,7 @@ class LangoRuntime implements Runtime {
   }
 
   active(): readonly ActiveRun[] {
-    return this.#runs?.active() ?? []
+    return this.#host.runs?.active() ?? []
   }
 
   watchedSessions(): readonly SessionKey[] {
@@ -361,7 +370,7 @@ class LangoRuntime implements Runtime {
     if (this.#isClosing) throw closed()
     const { abort, done } = this.#register(input.userId ?? 'user', isDetached)
     try {
-      const host = await this.#load()
+      const host = await this.#host.load()
       await host.check(input)
       const signal = input.signal ? AbortSignal.any([abort.signal, input.signal]) : abort.signal
       return { host, accepted: { ...input, signal, model: input.model ?? this.#parts.options.model }, done }
@@ -371,12 +380,12 @@ class LangoRuntime implements Runtime {
     }
   }
 
-  /** The current state of a run: one that nobody works on is looked after first, where agents are loaded. */
+  /** The current state of a run. One that no process works on is continued, or ended, first. */
   async #checkLife(run: RunSummary): Promise<RunSummary> {
     if (run.finished || this.#isClosing) return run
     try {
-      const host = await this.#loaded()
-      if (!(await host?.runs.checkLife(run))) return run
+      const host = await this.#host.loadFor(run)
+      if (this.#isClosing || !(await host?.runs.checkLife(run))) return run
       return (await this.store.runs.findRun(run.runId)) ?? run
     } catch (error) {
       this.#parts.logger.warn('A run could not be looked after', {
@@ -400,7 +409,7 @@ class LangoRuntime implements Runtime {
 
   async info({ agents = false } = {}): Promise<RuntimeInfo> {
     const { options } = this.#parts
-    const found = options.rootAgent || agents ? await this.#load() : undefined
+    const found = options.rootAgent || agents ? await this.#host.load() : undefined
     return { ...describeRuntime(options, found), ...(agents && found ? { agents: found.agents } : {}) }
   }
 
@@ -451,28 +460,11 @@ class LangoRuntime implements Runtime {
     await (await this.#schedules)?.close()
     await this.#stopRetention()
     for (const { abort, isDetached } of this.#running) abort.abort(isDetached ? processEnds() : undefined)
-    await Promise.all([this.#runs?.close(), ...Array.from(this.#running, ({ ended }) => ended)])
+    await Promise.all([this.#host.runs?.close(), ...Array.from(this.#running, ({ ended }) => ended)])
     this.#follower.endAll()
-    await (await this.#host?.catch(() => undefined))?.close()
+    await (await this.#host.loaded())?.close()
     // A store that was handed in is closed by its owner.
     if (typeof this.#parts.options.store !== 'object') await this.store.close()
-  }
-
-  async #load(): Promise<RuntimeHost> {
-    this.#host ??= import('./host.js').then(module => module.createHost(this.#parts))
-    try {
-      const host = await this.#host
-      this.#runs = host.runs
-      return host
-    } catch (error) {
-      this.#host = undefined
-      throw error
-    }
-  }
-
-  /** The host, if it was loaded: reading runs does not load ADK. */
-  async #loaded(): Promise<RuntimeHost | undefined> {
-    return this.#host?.catch(() => undefined)
   }
 
   /** Registers a run until it ends, so that `close` and `erase` can stop it and wait for it. */

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { AgentError } from '../../src/errors.js'
+import { silentLogger } from '../../src/logger.js'
 import type { RunEvent } from '../../src/run/run-event.js'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
 import type { RunStep } from '../../src/session/run-store.js'
@@ -82,6 +83,114 @@ test('runAndCollect returns what the run waits for, and the answer of another pr
   expect(events.filter(({ type }) => type === 'approval-answer')).toHaveLength(1)
   expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop', lastText: 'Done.' })
   expect(events.find(({ type }) => type === 'run-resumed')).toMatchObject({ attempt: 1, replayedSteps: 1 })
+})
+
+test('an answer in a process that has executed nothing continues the run there', async ({
+  onTestFinished,
+}) => {
+  const store = await openStore('memory:')
+  const payments: string[] = []
+  const first = await office(store, payments)
+  const { runId } = await first.runtime.runAndCollect({ sessionId: 's', text: 'Pay.' })
+  await first.runtime.close()
+  const second = await office(store, payments)
+  onTestFinished(() => second.runtime.close())
+  await second.runtime.answer(runId, 'c1', 'once')
+  await eventually(async () => (await store.runs.findRun(runId))?.finishReason).toBe('stop')
+  expect(payments).toHaveLength(1)
+})
+
+/** A run whose process has ended while its tool was working, and a process that has executed nothing. */
+async function abandoned(payments: string[]): Promise<Office & { runId: string; store: SessionStore }> {
+  const store = await openStore('memory:')
+  const process = crashable(store)
+  let paying = () => {}
+  const isPaying = new Promise<void>(resolve => {
+    paying = resolve
+  })
+  const execute = () => {
+    paying()
+    return new Promise<never>(() => {})
+  }
+  const policy = { needsApproval: false, onUnknown: 'retry' } as const
+  const first = await office(process.store, payments, { ...policy, execute })
+  const { runId } = await first.runtime.start({ sessionId: 's', text: 'Pay.' })
+  await isPaying
+  await process.crash()
+  return { ...(await office(store, payments, policy)), runId, store }
+}
+
+test.each<[string, (runtime: Runtime, runId: string) => Promise<unknown>]>([
+  ['follow', eventsOf],
+  ['findRun', (runtime, runId) => runtime.findRun(runId)],
+  ['listRuns', runtime => runtime.listRuns(KEY)],
+])(
+  '%s in a process that has executed nothing continues a run whose process has ended',
+  async (_name, meet) => {
+    const payments: string[] = []
+    const { runtime, runId, store } = await abandoned(payments)
+    try {
+      await meet(runtime, runId)
+      await eventually(async () => (await store.runs.findRun(runId))?.finishReason).toBe('stop')
+      expect(payments).toHaveLength(1)
+    } finally {
+      await runtime.close()
+    }
+  },
+)
+
+/** A process whose agent names a tool that does not exist: building it fails. */
+async function unbuildable(store: SessionStore, warnings: unknown[]): Promise<Runtime> {
+  const warn = (message: string, fields: unknown) => void warnings.push({ message, fields })
+  const agent = { name: 'root', model: 'demo/demo', tools: ['absent'] }
+  return createRuntime({ store, agent, logger: { ...silentLogger, warn } })
+}
+
+test('an answer is kept, and logged as not continued, where the agent cannot be built', async ({
+  onTestFinished,
+}) => {
+  const store = await openStore('memory:')
+  const payments: string[] = []
+  const first = await office(store, payments)
+  const { runId } = await first.runtime.runAndCollect({ sessionId: 's', text: 'Pay.' })
+  await first.runtime.close()
+  const warnings: unknown[] = []
+  const reader = await unbuildable(store, warnings)
+  // Nothing can be done for it before it is answered.
+  await reader.findRun(runId)
+  expect(warnings).toEqual([])
+  await reader.answer(runId, 'c1', 'once')
+  const fields = { runId, error: expect.stringContaining('absent') }
+  expect(warnings).toEqual([{ message: expect.stringContaining('cannot continue'), fields }])
+  await reader.close()
+  const second = await office(store, payments)
+  onTestFinished(() => second.runtime.close())
+  expect((await eventsOf(second.runtime, runId)).at(-1)).toMatchObject({ finishReason: 'stop' })
+})
+
+test('reading a run that another process executes builds no agents', async ({ onTestFinished }) => {
+  const store = await openStore('memory:')
+  const warnings: unknown[] = []
+  let pay = () => {}
+  const paid = new Promise<void>(resolve => {
+    pay = resolve
+  })
+  const execute = async () => {
+    await paid
+    return { paid: true }
+  }
+  const { runtime } = await office(store, [], { needsApproval: false, execute })
+  const reader = await unbuildable(store, warnings)
+  onTestFinished(async () => {
+    await Promise.all([runtime.close(), reader.close()])
+  })
+  const { runId } = await runtime.start({ sessionId: 's', text: 'Pay.' })
+  expect(await reader.listRuns(KEY)).toMatchObject([{ runId, finished: false }])
+  const followed = eventsOf(reader, runId)
+  pay()
+  expect((await followed).at(-1)).toMatchObject({ finishReason: 'stop' })
+  await reader.findRun(runId)
+  expect(warnings).toEqual([])
 })
 
 test('a refusal reaches the model, and nothing is paid', async ({ onTestFinished }) => {
