@@ -254,7 +254,7 @@ async function closable(
     const idempotencyKey = callKey(run.key, row, row.ordinal)
     const verified =
       row.status === 'started' && own.verify
-        ? await verify(own.verify, row, idempotencyKey, logger)
+        ? await verify(own.verify, row, { idempotencyKey, signal: new AbortController().signal }, logger)
         : undefined
     closing.push({
       ...row,
@@ -270,7 +270,7 @@ async function closable(
 }
 
 /** Asks a tool whether a call took effect. One that does not answer cannot be asked. */
-export async function askVerify(
+async function askVerify(
   ask: Verify,
   args: Record<string, unknown>,
   context: VerifyContext,
@@ -283,15 +283,15 @@ export async function askVerify(
 
 const VERIFY_MS = 30_000
 
-async function verify(
+/** The result of a call that took effect, `{}` for one that did not, nothing when the tool cannot be asked. */
+export async function verify(
   ask: Verify,
-  { tool, args }: ToolCallRecord,
-  idempotencyKey: string,
+  { tool, args }: Pick<ToolCallRecord, 'tool' | 'args'>,
+  context: VerifyContext,
   logger: Logger | undefined,
 ): Promise<ClosableCall['verified']> {
   try {
-    const { signal } = new AbortController()
-    const result = await askVerify(ask, { ...args }, { idempotencyKey, signal })
+    const result = await askVerify(ask, { ...args }, context)
     return result === undefined ? {} : { result }
   } catch (error) {
     logger?.warn('The outcome of a tool call could not be verified', { tool, error: messageOf(error) })

@@ -2,7 +2,7 @@
 import { isRecord } from '../base/is-record.js'
 import { parseJson, toJsonData } from '../base/json.js'
 import { AgentError } from '../errors.js'
-import type { Message, SessionKey, ToolCall } from '../session/message.js'
+import { isToolError, type Message, type SessionKey, type ToolCall } from '../session/message.js'
 import type {
   JournalEntry,
   ToolCallChange,
@@ -110,7 +110,7 @@ export interface LedgerEntry {
   twins: readonly ToolCallRecord[]
   twinsFailed: boolean
   ended?: { status: CallEnd; result: unknown; actions?: Actions }
-  /** The tool is being called. */
+  /** The tool is being called, or is called as soon as that is stored. */
   isExecuting: boolean
   /** An earlier attempt of the run has recorded it. */
   restored?: ToolCallRecord
@@ -136,8 +136,17 @@ export function twinsOf(
   return unknown.filter(row => row.ordinal === ordinal)
 }
 
+/** Whether the end of a call is stored with the answer of its message, which follows at once. ADK drops that of a call that asks. */
+export function isStoredWithAnswer(
+  { isAlone, place, policy, isAwaited, twins }: LedgerEntry,
+  { status, result, actions }: NonNullable<LedgerEntry['ended']>,
+): boolean {
+  const isNext = isAlone && place !== undefined && (policy.effect === 'read' || !isAwaited)
+  return isNext && !asksPerson(actions) && result !== undefined && status !== 'unknown' && twins.length === 0
+}
+
 /** Whether the tool has asked a person for a confirmation or for credentials, instead of ending. */
-export function asksPerson(actions: Actions): boolean {
+function asksPerson(actions: Actions): boolean {
   return Boolean(actions?.requestedToolConfirmations ?? actions?.requestedAuthConfigs)
 }
 
@@ -207,8 +216,16 @@ export function restoredEntry(
 const LARGE_RESULT = 16_384
 const IN_MESSAGE = 'lango:in-message'
 
-/** What the ledger keeps of the result of a call, in one write with the message that answers it. */
-export function keptResult(result: unknown, { id, toolCalls = [] }: Message, answer: ToolCall): unknown {
+/** The end of a call, in one write with the message that answers it. */
+export function answeredChange(entry: LedgerEntry, message: Message, answer: ToolCall): ToolCallChange {
+  const result = parseJson(answer.output ?? 'null')
+  // An answer without an end, such as the failure to record one, says nothing about what an earlier attempt did.
+  const unended = interruptedCall(entry) ? 'unknown' : isToolError(result) ? 'failed' : 'done'
+  const status = entry.ended?.status ?? unended
+  return { ...changeOf(entry, status), result: keptResult(result, message, answer) }
+}
+
+function keptResult(result: unknown, { id, toolCalls = [] }: Message, answer: ToolCall): unknown {
   const isLarge = (answer.output?.length ?? 0) > LARGE_RESULT
   return isLarge && id !== undefined ? { [IN_MESSAGE]: id, at: toolCalls.indexOf(answer) } : result
 }

@@ -4,6 +4,7 @@
  * - a call is stored with the model's message, before its tool can begin (`intent`);
  * - a tool that is not read-only begins after `started` is stored, and ADK gets its result after that is stored;
  * - a call that was stopped after it had begun has an unknown outcome, and so has one whose process ended;
+ * - `started` is taken back when the run is handed over before the tool begins: the next process executes the call;
  * - an equal call that comes while an outcome is unknown has the same idempotency key, and is not executed unless the
  *   tool's `verify`, a person, or `onUnknown: 'retry'` says so. The unknown call is resolved together with it;
  * - in a run that is resumed, a call that has ended is not executed again, and one that had begun is treated as a call
@@ -21,7 +22,7 @@ import {
 } from '../base/markers.js'
 import { isAdkTool } from '../base/names.js'
 import { messageOf } from '../errors.js'
-import { isToolError, type Message, type ToolCall, toolCallKind } from '../session/message.js'
+import { type Message, type ToolCall, toolCallKind } from '../session/message.js'
 import type { JournalEntry, ToolCallChange, ToolCallPlace } from '../session/run-store.js'
 import {
   type BegunCall,
@@ -35,11 +36,11 @@ import {
 } from '../session/tool-calls.js'
 import type { OutcomeAnswer } from '../tool.js'
 import { callFacts, callKey } from './call-key.js'
-import { askVerify, ClosingCalls } from './close-calls.js'
+import { ClosingCalls, verify } from './close-calls.js'
 import {
   type Actions,
+  answeredChange,
   answeredEnd,
-  asksPerson,
   attemptsOf,
   CONFIRMED,
   changeOf,
@@ -50,7 +51,7 @@ import {
   firstOpen,
   interruptedCall,
   isAsked,
-  keptResult,
+  isStoredWithAnswer,
   LastEvents,
   type LedgerEntry,
   type LedgerRun,
@@ -203,7 +204,7 @@ export class ToolLedger implements CallLedger {
     const entry = this.#entryFor(call, policy)
     entry.isAwaited = call.isAwaited
     if (policy.effect === 'read') return this.#begun(entry, 1)
-    if (!entry.place) await this.#write([changeOf(entry, 'started')])
+    if (!entry.place) await this.#markStarted(entry)
     const interrupted = interruptedCall(entry)
     if (interrupted) entry.twins = [interrupted]
     else if (entry.place?.unknownTwin || entry.restored) await this.#findTwins(entry)
@@ -212,8 +213,29 @@ export class ToolLedger implements CallLedger {
     if (answer) return { answer }
     // Counted again where a person was asked: the answer holds for this execution alone.
     const isCounted = entry.status === 'started' && !interrupted && !entry.twinsFailed
-    if (!isCounted) await this.#write([changeOf(entry, 'started')])
+    if (!isCounted) await this.#markStarted(entry)
+    if (this.#isHeld) await this.#takeBack(entry)
     return this.#begun(entry, 1 + attemptsOf(entry.twins))
+  }
+
+  /** A handover waits for the write, so that it can be taken back. */
+  async #markStarted(entry: LedgerEntry): Promise<void> {
+    entry.isExecuting = true
+    try {
+      await this.#write([changeOf(entry, 'started')])
+    } catch (error) {
+      entry.isExecuting = false
+      throw error
+    }
+  }
+
+  /** The run was handed over before the tool began. Does not return: another process executes the call. */
+  async #takeBack(entry: LedgerEntry): Promise<never> {
+    const status = interruptedCall(entry)?.status ?? 'intent'
+    const change = { ...changeOf(entry, status), isTakenBack: true } as const
+    await this.#writeOrWarn([change], 'A tool call that did not begin is recorded as started')
+    entry.isExecuting = false
+    return new Promise<never>(() => {})
   }
 
   /** No call begins any more, and none changes the ledger. */
@@ -253,12 +275,7 @@ export class ToolLedger implements CallLedger {
       ({ facts, status, ...each }) =>
         facts.callId === answer.id && each.branch === branch && (status === 'intent' || status === 'started'),
     )
-    if (!entry) return undefined
-    const result = parseJson(answer.output ?? 'null')
-    // An answer without an end, such as the failure to record one, says nothing about what an earlier attempt did.
-    const unended = interruptedCall(entry) ? 'unknown' : isToolError(result) ? 'failed' : 'done'
-    const kept = keptResult(result, message, answer)
-    return { ...changeOf(entry, entry.ended?.status ?? unended), result: kept }
+    return entry && answeredChange(entry, message, answer)
   }
 
   #entryFor({ id, callId, tool, args, author }: CallBegin, policy: CallPolicy): LedgerEntry {
@@ -294,33 +311,21 @@ export class ToolLedger implements CallLedger {
     if (this.#isSealed || entry.status === 'done') return
     const status = endStatus(entry, given)
     entry.ended = { status, result, actions }
-    // Stored with the answer of its message, which follows at once; ADK drops the answer of a call that asks.
-    const isNext =
-      entry.isAlone && entry.place && !this.#isHeld && (entry.policy.effect === 'read' || !entry.isAwaited)
-    if (
-      isNext &&
-      !asksPerson(actions) &&
-      result !== undefined &&
-      status !== 'unknown' &&
-      entry.twins.length === 0
-    )
-      return
+    if (!this.#isHeld && isStoredWithAnswer(entry, entry.ended)) return
     const isResolved = status === 'done' || (status === 'failed' && entry.twinsFailed)
     const twins = isResolved ? changesOfTwins(entry, this.#run.runId, { status: 'failed' }) : []
     if (status === 'unknown') this.#report(entry)
-    try {
-      await this.#write([{ ...changeOf(entry, status), result, ...defined({ actions }) }, ...twins])
-    } catch (error) {
-      // The call has run, and the model gets its result. The end is stored with the answer, if that can be stored.
-      const facts = { runId: this.#run.runId, call: entry.id, error: messageOf(error) }
-      this.#host.logger.warn('The end of a tool call could not be stored', facts)
-    }
+    const end = { ...changeOf(entry, status), result, ...defined({ actions }) }
+    // The call has run, and the model gets its result. The end is stored with the answer, if that can be stored.
+    await this.#writeOrWarn([end, ...twins], 'The end of a tool call could not be stored')
   }
 
   /** The answer of a call that repeats one whose outcome is unknown; `undefined` when it may be executed. */
   async #decide(entry: LedgerEntry, call: CallBegin): Promise<Record<string, unknown> | undefined> {
-    const verified = await this.#verify(entry, call)
-    if (verified) return 'result' in verified ? this.#happened(entry, verified.result) : this.#absent(entry)
+    entry.isExecuting = false
+    const context = { idempotencyKey: this.#keyOf(entry), signal: call.signal }
+    const verified = call.own.verify && (await verify(call.own.verify, call, context, this.#host.logger))
+    if (verified) return verified.result ? this.#happened(entry, verified.result) : this.#absent(entry)
     const given = standingAnswer(entry.twins)
     if (given?.answer === 'happened') return this.#happened(entry, CONFIRMED)
     if (given?.answer === 'run') return this.#absent(entry)
@@ -331,19 +336,6 @@ export class ToolLedger implements CallLedger {
     const answer = await this.#tell(entry, {})
     if (onUnknown === 'fail') this.#run.fail(outcomeUnknown(entry.facts))
     return answer
-  }
-
-  /** What the tool says about the earlier call: nothing when it cannot be asked. */
-  async #verify(entry: LedgerEntry, { args, own, signal }: CallBegin) {
-    if (!own.verify) return undefined
-    try {
-      const result = await askVerify(own.verify, args, { idempotencyKey: this.#keyOf(entry), signal })
-      return result === undefined ? { isAbsent: true } : { result }
-    } catch (error) {
-      const facts = { tool: entry.facts.tool, error: messageOf(error) }
-      this.#host.logger.warn('The outcome of a tool call could not be verified', facts)
-      return undefined
-    }
   }
 
   async #ask(entry: LedgerEntry, signal: AbortSignal): Promise<Record<string, unknown> | undefined> {
@@ -388,11 +380,10 @@ export class ToolLedger implements CallLedger {
   }
 
   async #findTwins(entry: LedgerEntry): Promise<void> {
-    const { key, runId } = this.#run
-    const unknown = (await this.#host.store.runs.listUnknownCalls?.(key)) ?? []
+    const unknown = (await this.#host.store.runs.listUnknownCalls?.(this.#run.key)) ?? []
     const open = [...this.#entries.values()].filter(each => each !== entry && !each.ended)
     // In the same tick: a call that begins at the same time must find these taken.
-    entry.twins = twinsOf(entry, runId, unknown, open)
+    entry.twins = twinsOf(entry, this.#run.runId, unknown, open)
   }
 
   #keyOf(entry: LedgerEntry): string {
@@ -400,6 +391,16 @@ export class ToolLedger implements CallLedger {
     const number = ordinal ?? place?.ordinal ?? id
     if (entry.key?.number !== number) entry.key = { number, text: callKey(this.#run.key, facts, number) }
     return entry.key.text
+  }
+
+  async #writeOrWarn(
+    changes: readonly [ToolCallChange, ...ToolCallChange[]],
+    problem: string,
+  ): Promise<void> {
+    const facts = { runId: this.#run.runId, call: changes[0].id }
+    await this.#write(changes).catch(error => {
+      this.#host.logger.warn(problem, { ...facts, error: messageOf(error) })
+    })
   }
 
   async #write(changes: readonly ToolCallChange[]): Promise<void> {

@@ -169,7 +169,7 @@ export type ToolCallStatus = 'intent' | 'started' | 'done' | 'failed' | 'unknown
 
 /**
  * A new tool call of a run, or a change of one. `started` counts an attempt. `intent` adds a call that is not in the
- * ledger, and changes nothing about one that is.
+ * ledger, and changes nothing about one that is, unless an attempt is taken back.
  */
 export interface ToolCallChange {
   /** The call within its run: the id of the message that holds it, `/`, and the call's own id. */
@@ -187,6 +187,8 @@ export interface ToolCallChange {
   ordinal?: number
   /** Another run of the session, whose ledger has the call already. Default: the run of the step. */
   runId?: string
+  /** The tool did not begin: the attempt that `started` counted is not counted, and `status` is the one before it. */
+  isTakenBack?: true
 }
 
 /** What does not change about a tool call. */

@@ -36,9 +36,9 @@ function changedCall(
   stored: ToolCallRecord | undefined,
   ledger: readonly ToolCallRecord[],
 ): ToolCallRecord {
-  const { id, runId, status, answer } = change
+  const { id, runId, status, answer, isTakenBack } = change
   // The model's request for a call that is in progress, or over, changes nothing.
-  if (stored !== undefined && status === 'intent') return stored
+  if (stored !== undefined && status === 'intent' && !isTakenBack) return stored
   const facts = stored ?? change.call
   if (facts === undefined) throw callWithoutFacts(runId, id)
   const { callId, tool, effect, digest, args } = facts
@@ -48,7 +48,7 @@ function changedCall(
   return {
     ...{ callId, tool, effect, digest, args: clone(args), id, runId, status },
     ordinal: change.ordinal ?? stored?.ordinal ?? ledger.filter(isCounted).length,
-    attempt: (stored?.attempt ?? 0) + (status === 'started' ? 1 : 0),
+    attempt: (stored?.attempt ?? 0) + (isTakenBack ? -1 : status === 'started' ? 1 : 0),
     ...(hasResult(status) ? defined({ result, actions }) : {}),
     ...defined({ answer: answer ?? stored?.answer }),
     changedAt: Date.now(),

@@ -29,6 +29,7 @@ export interface CallRow {
   runId: string
   callKey: string
   status: ToolCallChange['status']
+  /** Added to the attempts: -1 takes one back. */
   attempt: number
   result: string | null
   actions: string | null
@@ -40,12 +41,12 @@ export interface CallRow {
 }
 
 export function callRows({ runId: own, calls = [] }: RunStep): CallRow[] {
-  return calls.map(({ id, status, call, result, actions, answer, ordinal, runId = own }) => ({
+  return calls.map(({ id, status, call, result, actions, answer, ordinal, isTakenBack, runId = own }) => ({
     id,
     runId,
     callKey: indexedId(id),
     status,
-    attempt: status === 'started' ? 1 : 0,
+    attempt: isTakenBack ? -1 : status === 'started' ? 1 : 0,
     result: hasResult(status) && result !== undefined ? storableJson('result', result) : null,
     actions: hasResult(status) && actions !== undefined ? storableJson('actions', actions) : null,
     answer: answer ?? null,
@@ -258,11 +259,11 @@ function answerIn(answer: SqlValue | undefined): Pick<ToolCallRecord, 'answer'> 
 const COLUMNS = `session_pk, run_id, call_key, number, id, call_id, tool, effect, digest, args, ordinal, attempt, status,
   result, actions, answer, changed_at`
 
-/** The request for a call that is in progress, or over, changes nothing. */
+/** The request for a call that is in progress, or over, changes nothing; an attempt that is taken back makes it a request again. */
 function changes(from: string, now: string): string {
   const own = (column: string) => `lango_tool_calls.${column}`
   const unlessIntent = (column: string, value: string) =>
-    `${column} = CASE WHEN ${from}.status = 'intent' THEN ${own(column)} ELSE ${value} END`
+    `${column} = CASE WHEN ${from}.status = 'intent' AND ${from}.attempt = 0 THEN ${own(column)} ELSE ${value} END`
   const ofEnd = (column: string) =>
     `CASE WHEN ${from}.status IN ('done', 'failed') THEN COALESCE(${from}.${column}, ${own(column)}) END`
   return [

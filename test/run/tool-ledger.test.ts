@@ -6,7 +6,7 @@ import type { GenerateRequest } from '../../src/provider/provider.js'
 import type { RunEvent } from '../../src/run/run-event.js'
 import type { RuntimeOptions } from '../../src/runtime/options.js'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
-import type { ToolCallRecord } from '../../src/session/run-store.js'
+import type { RunStore, ToolCallRecord } from '../../src/session/run-store.js'
 import type { SessionStore } from '../../src/session/session-store.js'
 import { openStore } from '../../src/store/open-store.js'
 import { type ScriptedCall, ScriptedProvider, type ScriptStep } from '../../src/testing/scripted-provider.js'
@@ -14,6 +14,7 @@ import type { OnUnknown, Tool, ToolContext } from '../../src/tool.js'
 import { crashable } from '../support/crashable-store.js'
 
 const KEY = { appName: 'lango', userId: 'user', sessionId: 's' }
+const RUN = '00000000-0000-4000-8000-000000000001'
 const PAY = { name: 'pay', args: { amount: 5, to: 'ann' } }
 
 type Seen = Pick<ToolContext, 'idempotencyKey' | 'attempt'>
@@ -199,6 +200,115 @@ test.each<[Partial<Tool>, OnUnknown]>([
   expect(executed).toEqual([{ idempotencyKey: seen.idempotencyKey, attempt: 2 }])
   expect([earlier?.status, own?.status]).toEqual(['failed', 'done'])
   if (more.effect) expect(JSON.stringify(provider.requests[0]?.messages)).toContain('may be called again')
+})
+
+/** A store whose first write that marks a call as started is not acknowledged before `acknowledge` is called. */
+function slowToStart(shared: SessionStore) {
+  let acknowledge = () => {}
+  const acknowledged = new Promise<void>(resolve => {
+    acknowledge = resolve
+  })
+  let stored = () => {}
+  const isStored = new Promise<void>(resolve => {
+    stored = resolve
+  })
+  const { saveStep } = shared.runs
+  const slow: RunStore['saveStep'] = async step => {
+    const saved = await saveStep?.call(shared.runs, step)
+    if (!step.calls?.some(({ status }) => status === 'started')) return saved ?? {}
+    stored()
+    await acknowledged
+    return saved ?? {}
+  }
+  const runs = new Proxy(shared.runs, {
+    get: (target, name) => {
+      const value: unknown = name === 'saveStep' ? slow : Reflect.get(target, name)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
+  const store = new Proxy(shared, {
+    get: (target, name) => {
+      const value: unknown = name === 'runs' ? runs : Reflect.get(target, name)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
+  return { store, isStored, acknowledge }
+}
+
+/** A process whose run is given away, or that is killed, while the write before its tool is not acknowledged. */
+async function leftBeforePay(shared: SessionStore, leave: 'handover' | 'kill', more: Partial<Tool> = {}) {
+  const { store: slow, isStored, acknowledge } = slowToStart(shared)
+  const { store, crash } = crashable(slow)
+  const { tool, seen } = payTool(more)
+  const provider = new ScriptedProvider([calling({ id: 'c1', ...PAY })], { id: 'play' })
+  const runtime = await createRuntime({
+    store,
+    providers: { play: provider },
+    agent: { name: 'root', model: 'play/m', tools: [tool] },
+  })
+  await runtime.ready()
+  await runtime.start({ sessionId: 's', text: 'Pay.', runId: RUN })
+  await isStored
+  if (leave === 'kill') await crash()
+  const handedOver = leave === 'kill' ? undefined : runtime.active()[0]?.loop?.handOver(60_000)
+  acknowledge()
+  await handedOver
+  await crash()
+  const [row] = (await shared.runs.readCalls?.(RUN)) ?? []
+  return { row, executed: seen }
+}
+
+/** The next process continues the run to its end. */
+async function continuePay(store: SessionStore, more: Partial<Tool> = {}) {
+  const { tool, seen } = payTool(more)
+  const steps = [{ text: 'Done.' }]
+  const { runtime } = await start({ store, steps, tools: [tool], runs: { resume: true } })
+  await runtime.resume(RUN)
+  const events: RunEvent[] = []
+  for await (const event of runtime.follow(RUN)) events.push(event)
+  const [row] = (await store.runs.readCalls?.(RUN)) ?? []
+  return { row, executed: seen, events }
+}
+
+test('a call that did not begin before its run was handed over is executed once by the next process', async () => {
+  const store = await openStore('memory:')
+  onTestFinished(() => store.close())
+  const left = await leftBeforePay(store, 'handover')
+  expect(left.executed).toEqual([])
+  expect(left.row).toMatchObject({ status: 'intent', attempt: 0 })
+  const { events, executed, row } = await continuePay(store)
+  expect(unknowns(events)).toEqual([])
+  expect(executed).toMatchObject([{ attempt: 1 }])
+  expect(row).toMatchObject({ status: 'done', attempt: 1, result: { paid: 1 } })
+})
+
+test('a call that may have begun before its process was killed stays unknown', async () => {
+  const store = await openStore('memory:')
+  onTestFinished(() => store.close())
+  const left = await leftBeforePay(store, 'kill')
+  expect(left.row).toMatchObject({ status: 'started', attempt: 1 })
+  const { events, executed, row } = await continuePay(store)
+  expect(unknowns(events)).toMatchObject([{ id: 'c1', policy: 'tell' }])
+  expect(executed).toEqual([])
+  expect(row).toMatchObject({ status: 'unknown', attempt: 1 })
+})
+
+test('a repeated execution that did not begin before the handover leaves the first one unknown', async () => {
+  const store = await openStore('memory:')
+  onTestFinished(() => store.close())
+  await leftBeforePay(store, 'kill', { onUnknown: 'retry' })
+  const { store: slow, isStored, acknowledge } = slowToStart(store)
+  const { tool, seen } = payTool({ onUnknown: 'retry' })
+  const { runtime } = await start({ store: slow, steps: [], tools: [tool], runs: { resume: true } })
+  await runtime.resume(RUN)
+  await isStored
+  const handedOver = runtime.active()[0]?.loop?.handOver(60_000)
+  acknowledge()
+  await handedOver
+  expect(seen).toEqual([])
+  expect(await store.runs.readCalls?.(RUN)).toMatchObject([{ status: 'started', attempt: 1 }])
+  const { executed } = await continuePay(store, { onUnknown: 'retry' })
+  expect(executed).toMatchObject([{ attempt: 2 }])
 })
 
 test('a second crash keeps the key and counts the attempt', async () => {

@@ -87,6 +87,33 @@ describe.each(DRIVERS)('the ledger of tool calls in $name', driver => {
     for (const run of [second, elsewhere]) await finish(run)
   })
 
+  test('an attempt that is taken back is not counted, also when the step is sent twice', async () => {
+    const run = await openRun()
+    await save(run, [intent('a'), intent('b', 'd2')])
+    const started = [
+      { id: 'a', status: 'started' },
+      { id: 'b', status: 'started' },
+    ] as const
+    await save(run, [...started])
+    const step = { events: [{ seq: 2, type: 'text-delta' }] }
+    const takenBack = { id: 'a', status: 'intent', isTakenBack: true } as const
+    for (const _time of [1, 2]) expect(await save(run, [takenBack], step)).toMatchObject([{ attempt: 0 }])
+    expect(await rows(run.runId)).toMatchObject([
+      { id: 'a', status: 'intent', attempt: 0 },
+      { id: 'b', status: 'started', attempt: 1 },
+    ])
+    await save(run, [
+      { id: 'a', status: 'started' },
+      { id: 'b', status: 'started' },
+    ])
+    await save(run, [takenBack, { id: 'b', status: 'started', isTakenBack: true }])
+    expect(await rows(run.runId)).toMatchObject([
+      { id: 'a', status: 'intent', attempt: 0 },
+      { id: 'b', status: 'started', attempt: 1 },
+    ])
+    await finish(run)
+  })
+
   test('a change may give a stored call another ordinal, alone and together with others', async () => {
     const run = await openRun()
     await save(run, [intent('a'), intent('b'), intent('c')])
