@@ -25,7 +25,7 @@ serveOrders({
     await runtime.runAndCollect({ sessionId, text: QUESTION })
   },
   prune: async () => {
-    await store.runs.prune({ before: Date.now() + 60_000 })
+    await store.runs.prune({ appName: 'bench', before: Date.now() + 60_000 })
   },
   close: async () => {
     await runtime.close()

@@ -33,7 +33,7 @@ export type {
   StoredMessage,
   ToolCall,
 } from '../session/message.js'
-export type { RunEventRecord, RunSignal, RunStore } from '../session/run-store.js'
+export type { PrunedCounts, PruneOptions, RunEventRecord, RunSignal, RunStore } from '../session/run-store.js'
 export type {
   AppendOptions,
   BackupOptions,

@@ -98,7 +98,10 @@ async function expire(
   const now = Date.now()
   const nothing = { sessions: 0, events: 0, requests: 0, signals: 0, usage: 0, now }
   if (runsMs === undefined) return nothing
-  return { ...nothing, ...(await store.runs.prune({ before: Math.max(0, now - runsMs) })) }
+  return {
+    ...nothing,
+    ...(await store.runs.prune({ appName: rest.appName, before: Math.max(0, now - runsMs) })),
+  }
 }
 
 /** Whether a clock that was far ahead has proved right: it advanced for a day as a clock that is never set did. */

@@ -383,8 +383,21 @@ export interface RunStore {
   /** Takes the pending signals, each exactly once, oldest first. */
   takeSignals(runId: string): Promise<RunSignal[]>
   /**
-   * Deletes run events, requests and signals stored before that time (ms), and the results of tool calls of runs that have
-   * nothing else left. Messages, queued and scheduled runs, rows of the ledger and what belongs to a paused run are never pruned.
+   * Deletes run events, requests and signals of an app stored before that time (ms), and the results of tool calls of runs
+   * that have nothing else left. Messages, queued and scheduled runs, rows of the ledger and what belongs to a paused run
+   * are never pruned. Requests and signals of runs that the store does not have belong to no app: any app prunes them.
    */
-  prune(options: { before: number }): Promise<{ events: number; requests: number; signals: number }>
+  prune(options: PruneOptions): Promise<PrunedCounts>
+}
+
+export interface PruneOptions {
+  appName: string
+  /** Milliseconds since 1970. */
+  before: number
+}
+
+export interface PrunedCounts {
+  events: number
+  requests: number
+  signals: number
 }

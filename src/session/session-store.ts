@@ -182,7 +182,7 @@ export interface ExpireOptions {
    * a person does not keep its session.
    */
   sessionsMs?: number
-  /** Deletes run events, requests and signals, of all apps, that are older than this. */
+  /** Deletes run events, requests and signals of the app that are older than this. */
   runsMs?: number
   /**
    * Deletes the records of model calls of the app whose day ended longer ago than this, at least a day. What they count in

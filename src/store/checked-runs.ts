@@ -3,6 +3,8 @@ import type { SessionKey } from '../session/message.js'
 import type {
   DueQuery,
   PendingSignal,
+  PrunedCounts,
+  PruneOptions,
   QueuedRun,
   ReleasedRuns,
   ResumableRun,
@@ -211,11 +213,12 @@ export class CheckedRuns implements RunStore {
     )
   }
 
-  prune(options: { before: number }): Promise<{ events: number; requests: number; signals: number }> {
-    return checked(
-      () => checkInteger('before', options.before, 0),
-      () => this.#runs.prune(options),
-    )
+  prune(options: PruneOptions): Promise<PrunedCounts> {
+    const check = () => {
+      checkName('appName', options.appName)
+      checkInteger('before', options.before, 0)
+    }
+    return checked(check, () => this.#runs.prune(options))
   }
 }
 

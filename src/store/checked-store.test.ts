@@ -51,7 +51,7 @@ describe('a checked store', () => {
     const store = checkedStore(new MemoryStore())
     const field = (name: string) => ({ code: 'invalid-argument', details: { field: name } })
     await expect(store.runs.readEvents('')).rejects.toMatchObject(field('runId'))
-    await expect(store.runs.prune({ before: -1 })).rejects.toMatchObject(field('before'))
+    await expect(store.runs.prune({ appName: 'app', before: -1 })).rejects.toMatchObject(field('before'))
     await expect(store.calibration.read('')).rejects.toMatchObject(field('model'))
   })
 

@@ -354,11 +354,11 @@ export class MemoryRuns implements RunStore {
     return pending.map(({ signal }) => signal)
   }
 
-  async prune({ before }: { before: number }): ReturnType<RunStore['prune']> {
+  async prune({ appName, before }: Parameters<RunStore['prune']>[0]): ReturnType<RunStore['prune']> {
     this.#host.assertOpen()
     const pruned = { events: 0, requests: 0, signals: 0 }
     for (const [runId, run] of this.#runs) {
-      if (!pruneRun(run, before, pruned)) continue
+      if (!pruneRun(run, { appName, before }, pruned)) continue
       if (run.events.size === 0) forgetResults(run.key && this.#host.sessionOf(run.key), runId, before)
       if (run.events.size + run.requests.size + run.signals.length === 0) this.#runs.delete(runId)
     }

@@ -4,6 +4,8 @@ import { tokenBudgetTruncate } from '../session/budget.js'
 import type { Message, Session, SessionKey, StoredMessage } from '../session/message.js'
 import type {
   PendingSignal,
+  PrunedCounts,
+  PruneOptions,
   ResumableRun,
   RunEventRecord,
   RunInputRecord,
@@ -297,12 +299,12 @@ function pruneMap(kept: Map<number, Kept>, before: number): number {
   return old.length
 }
 
-/** Deletes what is older; `false` when the run has not ended. A paused one needs its events when it is continued. */
-export function pruneRun(
-  run: MemoryRun,
-  before: number,
-  pruned: { events: number; requests: number; signals: number },
-): boolean {
+/**
+ * Deletes what is older; `false` when the run has not ended, or is of another app. A paused one needs its events when it is
+ * continued. A run without a session belongs to no app.
+ */
+export function pruneRun(run: MemoryRun, { appName, before }: PruneOptions, pruned: PrunedCounts): boolean {
+  if (run.key && run.key.appName !== appName) return false
   if (run.state === 'waiting' || run.state === 'handover' || run.state === 'scheduled') return false
   pruned.events += pruneMap(run.events, before)
   pruned.requests += pruneMap(run.requests, before)

@@ -232,7 +232,7 @@ export class MemoryStore implements SessionStore {
     const idle = own.filter(isIdle)
     for (const { key } of idle) this.#remove(key, noCounts())
     const pruned =
-      runsMs === undefined ? nothing : await this.runs.prune({ before: Math.max(0, now - runsMs) })
+      runsMs === undefined ? nothing : await this.runs.prune({ appName, before: Math.max(0, now - runsMs) })
     const usage = usageMs === undefined ? 0 : this.spending.expire(appName, now - usageMs)
     return { ...nothing, ...pruned, sessions: idle.length, usage }
   }

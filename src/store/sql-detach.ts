@@ -107,8 +107,11 @@ export function* detachUserTask(dialect: Dialect, appName: string, userId: strin
       appName,
     )
     for (const row of sessions) {
+      const pk = numberIn(row, 'pk')
+      // A variant was detached with the session that it belongs to.
+      if (detached.some(one => one.pk === pk)) continue
       const names = [textIn(row, 'app_name'), userId, textIn(row, 'session_id')]
-      detached.push(yield* detachOne(dialect, names, numberIn(row, 'pk'), condition === 'app_name = ?'))
+      detached.push(yield* detachOne(dialect, names, pk, condition === 'app_name = ?'))
       detached.push(...(yield* detachNested(dialect, names)))
     }
   }

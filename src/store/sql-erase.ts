@@ -124,7 +124,9 @@ export async function expireOld(
     sessionsMs === undefined ? 0 : await eraser.expireSessions(appName, now - sessionsMs, signal)
   const isStopped = signal?.aborted === true
   const pruned =
-    runsMs === undefined || isStopped ? nothing : await runs.prune({ before: Math.max(0, now - runsMs) })
+    runsMs === undefined || isStopped
+      ? nothing
+      : await runs.prune({ appName, before: Math.max(0, now - runsMs) })
   const usage =
     usageMs === undefined ? 0 : await expireUsage(database, appName, lastDayBefore(now - usageMs), signal)
   if (sessions + pruned.events + pruned.requests + usage > 0) await emptyLog(database)

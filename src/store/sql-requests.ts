@@ -1,15 +1,5 @@
 import type { SessionKey } from '../session/message.js'
-import {
-  type Dialect,
-  numberIn,
-  type Row,
-  repeatableSql,
-  type SqlDatabase,
-  type Statement,
-  sql,
-  type Task,
-  textIn,
-} from './sql-database.js'
+import { type Dialect, numberIn, type Row, type Statement, sql, type Task, textIn } from './sql-database.js'
 import { partMissing } from './store-errors.js'
 
 /** Stores what one model step sent, once for the session where requests have it in common. */
@@ -69,69 +59,6 @@ function partsWith({ eachValue }: Dialect, ids: readonly number[]): Statement {
 function textsById(rows: readonly Row[]): Map<number, string> {
   return new Map(rows.map(row => [numberIn(row, 'id'), unpackPart(textIn(row, 'part'))]))
 }
-
-/**
- * Deletes runs that have nothing left and have ended, and parts that no request refers to. Tool calls of those runs stay
- * without their results: the ordinals of later calls depend on them. What may go is looked for without a lock, and then
- * deleted in small transactions that look again, so that writers wait for milliseconds only.
- */
-export async function forgetEmpty(database: SqlDatabase): Promise<void> {
-  const { dialect } = database
-  // Of older releases: nobody writes them any more.
-  await database.run(
-    repeatableSql(`DELETE FROM lango_run_parts WHERE
-      NOT EXISTS (SELECT 1 FROM lango_run_requests r WHERE r.run_id = lango_run_parts.run_id)`),
-  )
-  const unused = await database.run(
-    sql(`SELECT DISTINCT session_pk FROM lango_request_parts p WHERE ${WITHOUT_REQUESTS}`),
-  )
-  for (const some of chunksOf(unused.map(row => numberIn(row, 'session_pk'))))
-    await database.write(() => deletePartsTask(dialect, some))
-  const empty = await database.run(sql(`SELECT run_id FROM lango_runs WHERE ${IS_EMPTY}`))
-  for (const some of chunksOf(empty.map(row => textIn(row, 'run_id'))))
-    await database.write(() => deleteRunsTask(dialect, some))
-}
-
-/** The parts of a session go together, with its last request. Writers of requests are kept away meanwhile. */
-function* deletePartsTask({ pruneLock, eachValue }: Dialect, sessions: readonly number[]): Task<void> {
-  if (pruneLock !== '') yield sql(pruneLock)
-  yield sql(
-    `DELETE FROM lango_request_parts AS p WHERE p.session_pk IN (SELECT CAST(value AS BIGINT) FROM ${eachValue})
-      AND ${WITHOUT_REQUESTS}`,
-    JSON.stringify(sessions),
-  )
-}
-
-function* deleteRunsTask({ eachValue }: Dialect, runIds: readonly string[]): Task<void> {
-  const gone = yield sql(
-    `DELETE FROM lango_runs WHERE run_id IN (SELECT value FROM ${eachValue}) AND ${IS_EMPTY} RETURNING run_id`,
-    JSON.stringify(runIds),
-  )
-  if (gone.length === 0) return
-  yield sql(
-    `UPDATE lango_tool_calls SET result = NULL, actions = NULL
-      WHERE run_id IN (SELECT value FROM ${eachValue}) AND (result IS NOT NULL OR actions IS NOT NULL)`,
-    JSON.stringify(gone.map(row => textIn(row, 'run_id'))),
-  )
-}
-
-const WITHOUT_REQUESTS = `NOT EXISTS (SELECT 1 FROM lango_sessions s
-  JOIN lango_runs a ON a.app_name = s.app_name AND a.user_id = s.user_id AND a.session_id = s.session_id
-  JOIN lango_run_requests r ON r.run_id = a.run_id WHERE s.pk = p.session_pk)`
-
-const IS_EMPTY = `deleted_at IS NULL AND (state IS NULL OR state = 'finished')
-  AND NOT EXISTS (SELECT 1 FROM lango_run_events e WHERE e.run_id = lango_runs.run_id)
-  AND NOT EXISTS (SELECT 1 FROM lango_run_requests r WHERE r.run_id = lango_runs.run_id)
-  AND NOT EXISTS (SELECT 1 FROM lango_run_signals s WHERE s.run_id = lango_runs.run_id)`
-
-function chunksOf<T>(values: readonly T[]): T[][] {
-  const count = Math.ceil(values.length / DELETED_AT_ONCE)
-  return Array.from({ length: count }, (_, index) =>
-    values.slice(index * DELETED_AT_ONCE, (index + 1) * DELETED_AT_ONCE),
-  )
-}
-
-const DELETED_AT_ONCE = 200
 
 /** The session that a run belongs to, kept from being deleted until the transaction ends. */
 export function findRun({ forUpdate }: Dialect, runId: string): Statement {

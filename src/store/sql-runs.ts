@@ -1,6 +1,8 @@
 import type { SessionKey } from '../session/message.js'
 import type {
   PendingSignal,
+  PrunedCounts,
+  PruneOptions,
   QueuedRun,
   ResumableRun,
   RunEventRecord,
@@ -26,6 +28,7 @@ import {
 } from './sql-database.js'
 import { type EventRow, eventRows, insertEvents, readEventRows } from './sql-event-rows.js'
 import { readResumableTask } from './sql-journal.js'
+import { pruneRuns } from './sql-prune.js'
 import {
   endQueuedTask,
   QUEUE_PLACE,
@@ -33,7 +36,7 @@ import {
   rowToQueued,
   unfinishedConditions,
 } from './sql-queue.js'
-import { findRun, forgetEmpty, isDeleted, readRequestsTask, saveRequestTask } from './sql-requests.js'
+import { findRun, isDeleted, readRequestsTask, saveRequestTask } from './sql-requests.js'
 import type { SqlTickets } from './sql-tickets.js'
 import { runHasEnded, runOfAnotherSession } from './store-errors.js'
 
@@ -186,35 +189,8 @@ export class SqlRuns implements RunStore {
       .map(row => JSON.parse(textIn(row, 'signal')) as RunSignal)
   }
 
-  async prune({
-    before,
-  }: {
-    before: number
-  }): Promise<{ events: number; requests: number; signals: number }> {
-    const pruned = {
-      events: await this.#pruneTable('lango_run_events', 'seq', before),
-      requests: await this.#pruneTable('lango_run_requests', 'step', before),
-      signals: await this.#pruneTable('lango_run_signals', 'id', before),
-    }
-    await forgetEmpty(this.#database)
-    return pruned
-  }
-
-  /** A limited number of rows at a time, so that concurrent writers wait only briefly. */
-  async #pruneTable(table: string, number: string, before: number): Promise<number> {
-    for (let pruned = 0; ; ) {
-      const rows = await this.#database.run(
-        sql(
-          `DELETE FROM ${table} WHERE (run_id, ${number}) IN
-            (SELECT run_id, ${number} FROM ${table} WHERE stored_at < ? AND ${NOT_PAUSED} ORDER BY stored_at LIMIT ?)
-            RETURNING 1 AS gone`,
-          before,
-          PRUNED_AT_ONCE,
-        ),
-      )
-      pruned += rows.length
-      if (rows.length < PRUNED_AT_ONCE) return pruned
-    }
+  async prune(options: PruneOptions): Promise<PrunedCounts> {
+    return pruneRuns(this.#database, options)
   }
 
   /** An ended run accepts its own events again. A number that holds another event belongs to an end that another process wrote. */
@@ -260,12 +236,6 @@ export class SqlRuns implements RunStore {
 }
 
 const LAST_EVENT = 'SELECT seq, event FROM lango_run_events WHERE run_id = ? ORDER BY seq DESC LIMIT 1'
-const PRUNED_AT_ONCE = 500
-
-/** A run that waits for a person needs its events when it is continued; one that is not due yet is all there is of it. */
-const NOT_PAUSED = `run_id NOT IN (
-  SELECT run_id FROM lango_runs WHERE state <> 'finished' AND state IN ('waiting', 'handover', 'scheduled')
-)`
 
 /** Token calibration: sums, so that concurrent observations all count. */
 export class SqlCalibration implements CalibrationStore {

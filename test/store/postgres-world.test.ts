@@ -231,7 +231,7 @@ async function useStore(url: string, app: string, userId = 'ann'): Promise<void>
     await runtime.close()
     const key = { appName: app, userId, sessionId: `s-${userId}` }
     await store.renameSession?.(key, 'A title')
-    await store.runs.prune({ before: Date.now() + 60_000 })
+    await store.runs.prune({ appName: key.appName, before: Date.now() + 60_000 })
   } finally {
     await store.close()
   }
@@ -337,7 +337,7 @@ test('writers go on while old runs are pruned', async () => {
       written += 1
     }
   })()
-  const { events } = await store.runs.prune({ before: 1000 })
+  const { events } = await store.runs.prune({ appName: 'a', before: 1000 })
   const during = written
   isOver = true
   await writing

@@ -135,7 +135,7 @@ describe.each(DRIVERS)('runs for later in $name', driver => {
     const { store } = place
     const run = opening(key, 'kept', future())
     await store.queueRun?.(run)
-    await store.runs.prune({ before: Date.now() + HOUR_MS })
+    await store.runs.prune({ appName: key.appName, before: Date.now() + HOUR_MS })
     const { appName, userId } = key
     const since = Date.now()
     await vi.waitFor(() => expect(Date.now()).toBeGreaterThan(since + 1))

@@ -355,7 +355,7 @@ describe.each(DRIVERS)('queued runs in $name', driver => {
     const run = orQueue(key)
     await place.store.queueRun?.(run)
     const before = Date.now() + 60_000
-    await place.store.runs.prune({ before })
+    await place.store.runs.prune({ appName: key.appName, before })
     expect(await place.store.runs.findRun(run.runId)).toMatchObject({
       state: 'queued',
       finished: false,

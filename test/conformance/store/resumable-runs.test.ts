@@ -247,7 +247,7 @@ describe.each(DRIVERS)('runs that are resumed in $name', driver => {
     expect(await place.store.runs.readCalls?.(runId)).toMatchObject([{ result: { ok: true }, actions }])
     await save({ ...step, events: [FINISH], release: true })
     lease.released?.()
-    await place.store.runs.prune({ before: Date.now() + 60_000 })
+    await place.store.runs.prune({ appName: key.appName, before: Date.now() + 60_000 })
     const [kept] = (await place.store.runs.readCalls?.(runId)) ?? []
     expect(kept).toMatchObject({ id: 'm/c1', status: 'done' })
     expect(kept).not.toHaveProperty('actions')
@@ -402,7 +402,7 @@ describe.each(DRIVERS)('runs that are resumed in $name', driver => {
     await save({ ...step, pause: 'waiting', release: true })
     lease.released?.()
     await place.store.runs.sendSignal(runId, { type: 'stop' })
-    await place.store.runs.prune({ before: Date.now() + 60_000 })
+    await place.store.runs.prune({ appName: key.appName, before: Date.now() + 60_000 })
     expect(await place.store.runs.readEvents(runId)).toEqual([START])
     expect(await abandonedOf(key)).toEqual([runId])
     expect(await resumable(runId)).toMatchObject({ state: 'waiting' })

@@ -293,11 +293,11 @@ describe.each(DRIVERS)('openings and steps of runs in $name', driver => {
     const before = Date.now() + 1
     await vi.waitFor(() => expect(Date.now()).toBeGreaterThan(before))
     await place.store.runs.saveStep?.({ key, runId, fence: lease.fence, events: [{ seq: 2, type: 'usage' }] })
-    await place.store.runs.prune({ before })
+    await place.store.runs.prune({ appName: key.appName, before })
     expect(await place.store.runs.readRequests(runId)).toEqual([])
     for (const step of [9, 10]) await save(step)
     expect(await place.store.runs.readRequests(runId)).toEqual([9, 10].map(request))
-    await place.store.runs.prune({ before: Date.now() + 60_000 })
+    await place.store.runs.prune({ appName: key.appName, before: Date.now() + 60_000 })
     await save(11)
     expect(await place.store.runs.readRequests(runId)).toEqual([11].map(request))
     await lease.release()

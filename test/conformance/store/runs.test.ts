@@ -184,12 +184,12 @@ describe.each(DRIVERS)('runs in $name', driver => {
     await new Promise(resolve => setTimeout(resolve, 50))
     const before = Date.now() - 20
     for (const step of [3, 4]) await place.store.runs.saveRequest(runId, step, requestOf(step + 1))
-    await place.store.runs.prune({ before })
+    await place.store.runs.prune({ appName: key.appName, before })
     expect(await place.store.runs.readRequests(runId)).toEqual([
       { step: 3, record: requestOf(4) },
       { step: 4, record: requestOf(5) },
     ])
-    await place.store.runs.prune({ before: Date.now() + 60_000 })
+    await place.store.runs.prune({ appName: key.appName, before: Date.now() + 60_000 })
     await place.store.runs.saveRequest(runId, 5, requestOf(5))
     expect(await place.store.runs.readRequests(runId)).toEqual([{ step: 5, record: requestOf(5) }])
   })
@@ -200,7 +200,8 @@ describe.each(DRIVERS)('runs in $name', driver => {
     await Promise.all(
       Array.from({ length: 40 }, async (_, step) => {
         await place.store.runs.saveRequest(runId, step, requestOf((step % 5) + 2))
-        if (step % 4 === 0) await place.store.runs.prune({ before: Date.now() + 60_000 })
+        if (step % 4 === 0)
+          await place.store.runs.prune({ appName: key.appName, before: Date.now() + 60_000 })
       }),
     )
     await place.store.runs.saveRequest(runId, 99, requestOf(4))
@@ -230,7 +231,7 @@ describe.each(DRIVERS)('runs in $name', driver => {
     for (const [index, id] of later.entries()) {
       await place.store.runs.appendEvents(key, id, [{ seq: 1 }])
       await place.store.runs.saveRequest(id, 1, requestOf(4 + index))
-      if (index === 1) await place.store.runs.prune({ before: 1 })
+      if (index === 1) await place.store.runs.prune({ appName: key.appName, before: 1 })
     }
     for (const [index, id] of later.entries())
       expect(await place.store.runs.readRequests(id)).toEqual([{ step: 1, record: requestOf(4 + index) }])
@@ -244,7 +245,7 @@ describe.each(DRIVERS)('runs in $name', driver => {
     await place.store.deleteSession(other.key)
     expect(await place.store.runs.readRequests(later[0] ?? '')).toHaveLength(1)
     expect(await partsOf(key)).toBe(parts)
-    await place.store.runs.prune({ before: Date.now() + 60_000 })
+    await place.store.runs.prune({ appName: key.appName, before: Date.now() + 60_000 })
     expect(await partsOf(key)).toBe(0)
   })
 
@@ -255,7 +256,7 @@ describe.each(DRIVERS)('runs in $name', driver => {
     await place.store.deleteSession(key)
     await place.store.runs.appendEvents(key, runId, [{ seq: 2 }])
     await place.store.runs.saveRequest(runId, 2, requestOf(5))
-    await place.store.runs.prune({ before: 1 })
+    await place.store.runs.prune({ appName: key.appName, before: 1 })
     await place.store.runs.appendEvents(key, runId, [{ seq: 3 }])
     expect(await place.store.runs.readEvents(runId)).toEqual([])
     expect(await place.store.runs.readRequests(runId)).toEqual([])
@@ -298,9 +299,13 @@ describe.each(DRIVERS)('runs in $name', driver => {
     await place.store.runs.appendEvents(key, runId, [{ seq: 1 }, { seq: 2 }])
     await place.store.runs.saveRequest(runId, 1, {})
     await place.store.runs.sendSignal(runId, { type: 'stop' })
-    expect(await place.store.runs.prune({ before: 1 })).toEqual({ events: 0, requests: 0, signals: 0 })
+    expect(await place.store.runs.prune({ appName: key.appName, before: 1 })).toEqual({
+      events: 0,
+      requests: 0,
+      signals: 0,
+    })
     expect(await place.store.runs.readEvents(runId)).toHaveLength(2)
-    const pruned = await place.store.runs.prune({ before: Date.now() + 60_000 })
+    const pruned = await place.store.runs.prune({ appName: key.appName, before: Date.now() + 60_000 })
     expect(pruned.events).toBeGreaterThanOrEqual(2)
     expect(pruned.requests).toBeGreaterThanOrEqual(1)
     expect(pruned.signals).toBeGreaterThanOrEqual(1)

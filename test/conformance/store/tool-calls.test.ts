@@ -316,7 +316,7 @@ describe.each(DRIVERS)('the ledger of tool calls in $name', driver => {
     await save(second, [{ id: 'a', status: 'done', result: 'y' }])
     const since = Date.now()
     await vi.waitFor(() => expect(Date.now()).toBeGreaterThan(since))
-    await place.store.runs.prune({ before: Date.now() })
+    await place.store.runs.prune({ appName: first.key.appName, before: Date.now() })
     const [pruned] = (await rows(first.runId)) ?? []
     expect(pruned).toMatchObject({ status: 'done', ordinal: 0, args: { amount: 5 } })
     expect(pruned).not.toHaveProperty('result')
