@@ -4,6 +4,7 @@ import { createReadStream } from 'node:fs'
 import { basename } from 'node:path'
 import { addAbortSignal } from 'node:stream'
 import { defined } from '../base/defined.js'
+import { titleOfMessage } from '../base/title.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { Message, SessionKey } from '../session/message.js'
 import { appendAll } from '../session/session-pages.js'
@@ -123,18 +124,10 @@ export async function storeSession(
   }
 }
 
-/** How a message of the user begins; empty for others. */
+/** The title that a message of the user gives its session; empty for others. */
 export function firstWords({ role, content }: Message): string {
-  const line =
-    role === 'user'
-      ? (String(content ?? '')
-          .trim()
-          .split('\n', 1)[0] ?? '')
-      : ''
-  return [...line.trim()].slice(0, TITLE_LENGTH).join('')
+  return role === 'user' ? titleOfMessage(String(content ?? '')) : ''
 }
-
-const TITLE_LENGTH = 80
 
 /** Artifacts of the user are only added, never overwritten by an old export. */
 async function storeArtifacts(

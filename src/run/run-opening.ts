@@ -6,6 +6,7 @@ import { DUE_TIME_RULE, readDueTime } from '../base/due-time.js'
 import { isRecord } from '../base/is-record.js'
 import { THINKING_LEVELS } from '../base/names.js'
 import { unknownKeyText } from '../base/suggest.js'
+import { titleOfMessage } from '../base/title.js'
 import { isTraceContext, type RunTrace } from '../base/trace-context.js'
 import { AgentError } from '../errors.js'
 import type { Message, SessionKey, State } from '../session/message.js'
@@ -141,7 +142,7 @@ export function openingOf(host: RunHost, run: PreparedRun, orQueue: boolean): Ru
   return {
     key,
     runId,
-    title: titleOf(input.text),
+    title: titleOfMessage(input.text),
     message,
     events: [{ ...startEvent(host, run, 1) }],
     input: storedInput(run),
@@ -227,7 +228,7 @@ export async function openInSteps(
       await lease.release()
       return { known: true }
     }
-    await ensureSession(store, key, lease.fence, titleOf(input.text))
+    await ensureSession(store, key, lease.fence, titleOfMessage(input.text))
     await store.runs.appendEvents(key, runId, [{ ...startEvent(host, run, 1) }])
     return { lease }
   } catch (error) {
@@ -249,13 +250,6 @@ async function ensureSession(
     if (!(error instanceof AgentError && error.code === 'session-exists')) throw error
   }
 }
-
-/** The title of a session that a message opens. */
-export function titleOf(text = ''): string {
-  return text.slice(0, TITLE_LENGTH)
-}
-
-const TITLE_LENGTH = 80
 
 /**
  * Refuses what a run cannot take, unknown keys included. Values are not shown: they may be prompts. The key of a

@@ -31,6 +31,7 @@ import {
 } from '../adk/session/session-service-adapter.js'
 import { defined } from '../base/defined.js'
 import { DEFAULT_AGENT_NAME } from '../base/names.js'
+import { titleOfMessage } from '../base/title.js'
 import type { AgentConfig } from '../config/config.js'
 import { resolveTools } from '../config/resolve-tools.js'
 import { AgentError } from '../errors.js'
@@ -46,7 +47,6 @@ import type { RunEvent } from '../run/run-event.js'
 import type { RunFollower } from '../run/run-follower.js'
 import type { AdkOptions, RunHost, RunInput } from '../run/run-host.js'
 import type { RunLimitOptions } from '../run/run-limits.js'
-import { titleOf } from '../run/run-opening.js'
 import { reportLoaded, runScope } from '../run/run-scope.js'
 import { DEFAULT_BUDGET_TOKENS } from '../session/budget.js'
 import type { CheckedOutput } from '../session/model-options.js'
@@ -211,8 +211,8 @@ function sessionOptions(options: CheckedOptions, store: SessionStore): SessionSe
       if (seq !== 1 || message.content === before.content) return
       const session = await store.loadSession(key, { budgetTokens: 'off', maxMessages: 1 })
       // A title that somebody gave is theirs.
-      if (session?.title !== titleOf(before.content)) return
-      await store.renameSession(key, titleOf(message.content))
+      if (session?.title !== titleOfMessage(before.content)) return
+      await store.renameSession(key, titleOfMessage(message.content))
     },
   }
 }

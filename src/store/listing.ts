@@ -1,22 +1,9 @@
-/** Titles of sessions: short, on one line, and searchable in any language, independent of the database's case folding. */
+/** Lists of sessions: titles that can be searched in any language, independent of the database's case folding; previews; cursors. */
 
 import { AgentError } from '../errors.js'
 import { type Message, normalizeRole } from '../session/message.js'
 import { isSynthetic } from '../session/turn.js'
 import { restoreText, storableText } from './storable-text.js'
-
-const MAX_TITLE = 200
-
-/** A title as it is kept: one line, at most 200 characters, `undefined` when nothing is left. */
-export function tidyTitle(title: string | undefined): string | undefined {
-  if (title === undefined) return undefined
-  const line = title
-    .slice(0, 4 * MAX_TITLE)
-    .replaceAll(/[\s\p{Cc}]+/gu, ' ')
-    .trim()
-  const whole = [...line].slice(0, MAX_TITLE).join('')
-  return whole === '' ? undefined : whole
-}
 
 /** The columns `title` and `search` of a session. */
 export function titleColumns(

@@ -1,5 +1,6 @@
 import { defined } from '../base/defined.js'
 import { copyJsonData } from '../base/json.js'
+import { tidyTitle } from '../base/title.js'
 import { tokenBudgetTruncate } from '../session/budget.js'
 import type { Message, Session, SessionKey, StoredMessage } from '../session/message.js'
 import type {
@@ -58,7 +59,7 @@ export function emptySession(key: SessionKey, pk: number, title: string | undefi
     seqById: new Map(),
     calls: [],
     artifacts: new Map(),
-    title,
+    title: tidyTitle(title),
     createdAt: now,
     updatedAt: now,
   }

@@ -4,6 +4,7 @@
  */
 
 import { defined } from '../base/defined.js'
+import { tidyTitle } from '../base/title.js'
 import type { Message, Session, SessionKey, State, StoredMessage } from '../session/message.js'
 import type {
   AcceptedRun,
@@ -32,7 +33,7 @@ import type {
 } from '../session/session-store.js'
 import { LeaseHolder, type OpeningAttempt } from './hold-lease.js'
 import { journalRows } from './journal.js'
-import { isFound, readCursor, tidyTitle, writeCursor } from './listing.js'
+import { isFound, readCursor, writeCursor } from './listing.js'
 import { MemoryArtifacts } from './memory-artifacts.js'
 import { changeCalls, settled } from './memory-calls.js'
 import { MemoryObservations } from './memory-observations.js'
@@ -113,7 +114,7 @@ export class MemoryStore implements SessionStore {
     const changes = splitDelta('state', state)
     this.#checkMayCreate(key, options)
     if (this.#sessions.has(keyText(key))) throw sessionExists(key)
-    const session = this.#newSession(key, tidyTitle(options.title))
+    const session = this.#newSession(key, options.title)
     session.nestedIn = options.nestedIn
     this.#state.apply(session, changes)
     return viewOf(this.#state, session, {})
@@ -283,7 +284,7 @@ export class MemoryStore implements SessionStore {
     const { key, message, title } = opening
     try {
       const copy = clone(message)
-      if (!this.#sessions.has(keyText(key))) this.#newSession(key, tidyTitle(title))
+      if (!this.#sessions.has(keyText(key))) this.#newSession(key, title)
       this.runs.accept(opening, 'running')
       return { ticket, ...this.#ask({ ...opening, message: copy }, ticket) }
     } catch (error) {
@@ -300,9 +301,8 @@ export class MemoryStore implements SessionStore {
   }
 
   #queue(opening: RunOpening): number {
-    const { key, title } = opening
     clone(opening.message)
-    const session = this.#sessions.get(keyText(key)) ?? this.#newSession(key, tidyTitle(title))
+    const session = this.#sessions.get(keyText(opening.key)) ?? this.#newSession(opening.key, opening.title)
     session.updatedAt = Date.now()
     return this.runs.accept(opening, opening.dueAt === undefined ? 'queued' : 'scheduled')
   }

@@ -1,7 +1,8 @@
 /** Accepting a run into its queue, and beginning it, as one statement each, for a database that is a network away. */
+import { tidyTitle } from '../base/title.js'
 import type { RunBegin, RunOpening } from '../session/run-store.js'
 import { storableJson } from './check-input.js'
-import { tidyTitle, titleColumns } from './listing.js'
+import { titleColumns } from './listing.js'
 import { messageToRow } from './rows.js'
 import {
   type Dialect,

@@ -1,4 +1,5 @@
 import { defined } from '../base/defined.js'
+import { tidyTitle } from '../base/title.js'
 import type { Session, SessionKey, StoredMessage } from '../session/message.js'
 import type {
   CreateOptions,
@@ -13,7 +14,6 @@ import {
   previewOf,
   readCursor,
   searchPattern,
-  tidyTitle,
   titleColumns,
   titleIn,
   writeCursor,

@@ -7,11 +7,12 @@
  * Locks are acquired in the order of the tasks: ticket, then run, then session. Lists are JSON arrays, so that the
  * number of texts does not depend on their length; what they hold is text, NUL and lone surrogates escaped in it.
  */
+import { tidyTitle } from '../base/title.js'
 import type { SessionKey } from '../session/message.js'
 import type { RunOpening, RunStep } from '../session/run-store.js'
 import type { Observation } from '../session/session-store.js'
 import type { JournalRow } from './journal.js'
-import { tidyTitle, titleColumns } from './listing.js'
+import { titleColumns } from './listing.js'
 import { MESSAGE_COLUMNS, type MessageRow, STARTS_TURN } from './rows.js'
 import { CAST_PLACES } from './sql-append.js'
 import {

@@ -61,6 +61,16 @@ test.each([
   expect(JSON.stringify(stored)).not.toContain(SECRET)
 })
 
+test('a secret that a plugin redacts leaves the title of a message of several lines', async () => {
+  const { providers } = await gemini()
+  const runtime = await createRuntime({ app: appWithRedaction(), store: 'memory:', providers })
+  onTestFinished(() => runtime.close())
+  const key = { sessionId: 's', userId: 'ann' }
+  await runtime.runAndCollect({ ...key, text: `Hello.\n\n  My key is ${SECRET}.` })
+  const stored = await runtime.store.describeSession({ appName: 'desk', ...key })
+  expect(stored?.title).toBe('Hello. My key is [redacted].')
+})
+
 test('the name of the options wins over the name of the app', async () => {
   const { providers } = await gemini()
   const rootAgent = appWithRedaction()

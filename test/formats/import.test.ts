@@ -226,7 +226,7 @@ test('a session of another program is named by the first words of its user', asy
   const store = await openStore(url)
   const { sessions } = await store.listSessions({ appName: 'lango' })
   await store.close()
-  expect(sessions).toMatchObject([{ key: { sessionId: 'chat' }, title: 'Plan a trip to Porto.' }])
+  expect(sessions).toMatchObject([{ key: { sessionId: 'chat' }, title: 'Plan a trip to Porto. By train.' }])
 })
 
 describe('objects that Python has pickled', () => {

@@ -101,6 +101,19 @@ describe('stored events', () => {
   })
 })
 
+test('the title that a message gives ends between two characters', async () => {
+  const text = `${'a'.repeat(79)}😀 and more`
+  const runtime = await createRuntime({
+    store: 'memory:',
+    providers: { scripted: scripted() },
+    agent: { model: 'scripted/x' },
+  })
+  await runtime.runAndCollect({ sessionId: 's', text })
+  const { sessions } = await runtime.store.listSessions({ appName: 'lango' })
+  expect(sessions[0]?.title).toBe(`${'a'.repeat(79)}😀`)
+  await runtime.close()
+})
+
 test('a session that a message opens is called by its first words', async () => {
   const runtime = await createRuntime({
     store: 'memory:',

@@ -91,6 +91,15 @@ test('a session is made, named, found, copied and deleted', async () => {
   await expect(client.deleteSession('a/b ü?#')).rejects.toMatchObject({ status: 404 })
 })
 
+test('a title has up to 200 characters, whatever each takes in UTF-16', async () => {
+  const { client } = await startServer()
+  const title = '😀'.repeat(200)
+  expect(await client.createSession({ sessionId: 'one', title })).toMatchObject({ title })
+  expect(await client.renameSession('one', title)).toMatchObject({ title })
+  const refusal = { code: 'invalid-argument', status: 400, message: expect.stringContaining('200') }
+  await expect(client.renameSession('one', `${title}x`)).rejects.toMatchObject(refusal)
+})
+
 test('messages are read in pages from either end', async () => {
   const { client } = await startServer()
   for (const text of ['say 1', 'say 2', 'say 3']) await say(client, 's1', text)

@@ -4,6 +4,7 @@ import { z } from '@hono/zod-openapi'
 import { DUE_TIME_RULE, readDueTime } from '../../base/due-time.js'
 import { MIME_TYPE } from '../../base/mcp-result.js'
 import { THINKING_LEVELS } from '../../base/names.js'
+import { MAX_TITLE } from '../../base/title.js'
 import { JsonObject } from '../client-json.js'
 
 export const count = z.number().int().min(0)
@@ -36,11 +37,14 @@ export const RunHeaders = z.object({ 'idempotency-key': z.string().min(1).max(25
 export const EventHeaders = z.object({ 'last-event-id': z.string().optional() })
 export const LintQuery = z.object({ profile: z.string().max(200).optional() })
 
+/** Counted in code points. */
+const title = z.string().max(MAX_TITLE)
+
 export const NewSession = z
-  .object({ sessionId: sessionId.optional(), title: z.string().max(200).optional() })
+  .object({ sessionId: sessionId.optional(), title: title.optional() })
   .openapi({ example: { sessionId: 'trip', title: 'A trip to the sea' } })
 export const SessionChange = z
-  .object({ title: z.string().max(200).optional(), variantOf: sessionId.optional() })
+  .object({ title: title.optional(), variantOf: sessionId.optional() })
   .refine(({ title, variantOf }) => title !== undefined || variantOf !== undefined, {
     error: 'title or variantOf is missing',
   })
@@ -50,7 +54,7 @@ export const ForkRequest = z
   .object({
     throughSeq: count.optional(),
     sessionId: sessionId.optional(),
-    title: z.string().max(200).optional(),
+    title: title.optional(),
   })
   .openapi({ example: { throughSeq: 1 } })
 

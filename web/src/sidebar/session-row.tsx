@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from 'react'
 import { flushSync } from 'react-dom'
+import { MAX_TITLE, tidyTitle } from '../../../src/base/title.js'
 import { useChat } from '../chat-context.js'
 import { IconButton } from '../shared/icon-button.js'
 import { Menu, type MenuAction } from '../shared/menu.js'
@@ -59,7 +60,7 @@ export function SessionRow({ item, now, isCurrent, activity }: SessionRowProps) 
       <IconButton
         ref={more}
         icon="more"
-        label={`Actions for ${title.slice(0, 60)}`}
+        label={`Actions for ${tidyTitle(title, 60)}`}
         className="session-more"
         aria-haspopup="menu"
         aria-expanded={mode === 'menu'}
@@ -111,7 +112,7 @@ function RenameForm({ item, title, onClose, onLeave }: RenameFormProps) {
   const end = (isKept: boolean, close = onClose) => {
     if (isOver.current) return
     isOver.current = true
-    const next = text.trim()
+    const next = tidyTitle(text) ?? ''
     if (isKept && next !== '' && next !== title) {
       void sessions.rename(item.sessionId, next)
       thread.renamed(item.sessionId, next)
@@ -125,7 +126,7 @@ function RenameForm({ item, title, onClose, onLeave }: RenameFormProps) {
         className="rename-field"
         aria-label="New name"
         dir="auto"
-        maxLength={200}
+        maxLength={MAX_TITLE}
         value={text}
         onChange={event => setText(event.target.value)}
         onBlur={() => end(true, onLeave)}
@@ -174,7 +175,7 @@ function DeleteQuestion({ item, title, isCurrent, onClose }: DeleteQuestionProps
       <div
         className="delete-question"
         role="group"
-        aria-label={`Delete ${title.slice(0, 60)}?`}
+        aria-label={`Delete ${tidyTitle(title, 60)}?`}
         onKeyDown={event => {
           if (event.key !== 'Escape') return
           event.stopPropagation()

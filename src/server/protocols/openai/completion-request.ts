@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { isRecord } from '../../../base/is-record.js'
 import { parseJson, toJson } from '../../../base/json.js'
 import { createPause } from '../../../base/pause.js'
+import { titleOfMessage } from '../../../base/title.js'
 import type { ModelChoice, RuntimeInfo } from '../../../runtime/info.js'
 import type { Message, ToolCall } from '../../../session/message.js'
 import type { ServerContext } from '../../server-context.js'
@@ -158,9 +159,9 @@ function resultOf({ tool_call_id, content }: Extract<CalledMessage, { role: 'too
   return { callId: tool_call_id, response: responseOf(flat(content)) }
 }
 
-/** The text of the parts, for the title of a session. */
+/** The title of a session that these parts open. */
 export function titleOf(parts: readonly InputPart[]): string {
-  return parts.flatMap(({ text }) => (text === undefined ? [] : [text])).join(' ')
+  return titleOfMessage(parts.flatMap(({ text }) => (text === undefined ? [] : [text])).join(' '))
 }
 
 type Instruction = Extract<CompletionMessage, { role: 'system' | 'developer' }>
