@@ -91,7 +91,7 @@ const OWNED_PACKAGES = [
   ['yaml', ['^src/config/import-file[.]ts$']],
   ['hono', ['^src/server/']],
   ['@hono/[^/]*', ['^src/server/']],
-  ['eventsource-parser', ['^src/client/']],
+  ['eventsource-parser', ['^src/client/', '^src/runtime/direct-provider[.]ts$']],
   ['@dbos-inc/dbos-sdk', ['^src/engine/dbos[^/]*[.]ts$']],
   ['@agentclientprotocol/sdk', ['^src/cli/acp/']],
   ['@earendil-works/pi-tui', ['^src/cli/chat/']],

@@ -1,4 +1,6 @@
 /** `lango demo`: broken histories, what a provider says to each, and what becomes of it with Lango. */
+import { defined } from '../base/defined.js'
+import type { AgentError, AgentErrorJson } from '../errors.js'
 import type { RunRepair } from '../run/run-event.js'
 import { Gallery, type GalleryEntry } from '../runtime/gallery.js'
 import { openStore } from '../store/open-store.js'
@@ -13,10 +15,10 @@ interface Shown {
   story: string
   profile: string
   asItIs: { status: number; message: string }
-  throughLango: { text: string; finishReason: string; repairs: string[] }
+  throughLango: { text: string; finishReason: string; repairs: string[]; error?: AgentError | AgentErrorJson }
 }
 
-/** Shows one broken history, or all of them. The exit code is 1 when one does not heal. */
+/** Shows one broken history, or all of them. The exit code is 1 when one is not answered. */
 export async function demo([name]: readonly string[], flags: Flags): Promise<number> {
   const store = await openStore('memory:')
   const gallery = new Gallery({ store, app: 'lango' })
@@ -48,15 +50,18 @@ async function show(gallery: Gallery, { id, title, story, profile }: GalleryEntr
   const repairs: RunRepair[] = []
   let answer = ''
   let finishReason = ''
+  let error: AgentError | AgentErrorJson | undefined
   for await (const event of gallery.heal(await gallery.open(id, 'user'))) {
     if (event.type === 'text-delta') answer += event.text
     if (event.type === 'repair') repairs.push(...event.repairs)
+    if (event.type === 'error') error = event.error
     if (event.type === 'run-finish') finishReason = event.finishReason
   }
   const throughLango = {
     text: answer,
     finishReason,
     repairs: [...new Set(repairs.map(({ detail }) => detail))],
+    ...defined({ error }),
   }
   return { id, title, story, profile, asItIs: { status, message }, throughLango }
 }
@@ -74,7 +79,9 @@ function text({ id, title, story, profile, asItIs, throughLango }: Shown, styles
     block(styles.dim('happened   '), story),
     block(styles.red('as it is   '), `${profile} answers ${asItIs.status}: ${asItIs.message}`),
     ...throughLango.repairs.map(repair => block(styles.yellow('repaired   '), repair)),
-    block(styles.green('with Lango '), throughLango.text),
+    throughLango.finishReason === 'stop'
+      ? block(styles.green('with Lango '), throughLango.text)
+      : block(styles.red('failed     '), throughLango.error?.message ?? throughLango.finishReason),
   ]
   return `${lines.join('\n')}\n\n`
 }

@@ -1,11 +1,12 @@
 /**
  * Broken sessions that heal before the reader's eyes: each can be opened as a session, sent as it is to a server that
- * enforces the vendor's rules, and sent through a run. Everything is real but the model: store, repair, SDK and HTTP.
+ * enforces the vendor's rules, and sent through a run. Everything is real but the model: store, repair, requests and HTTP.
  */
 import { randomUUID } from 'node:crypto'
 import { messagesToProvider } from '../adk/messages-to-provider.js'
 import { AgentError } from '../errors.js'
-import { createProvider } from '../provider/provider-registry.js'
+import type { Logger } from '../logger.js'
+import type { Provider } from '../provider/provider.js'
 import type { RunEvent } from '../run/run-event.js'
 import type { Message, SessionKey } from '../session/message.js'
 import type { SessionStore } from '../session/session-store.js'
@@ -13,7 +14,7 @@ import { BROKEN_SESSIONS, type BrokenSession } from '../testing/broken-sessions.
 import { type StrictProvider, startStrictProvider } from '../testing/start-strict-provider.js'
 import { PROFILE_FACTS } from '../testing/strict/profile.js'
 import { defineTool } from '../tool.js'
-import { profileProvider } from './profile-provider.js'
+import { directProvider } from './direct-provider.js'
 import { createRuntime, type Runtime } from './runtime.js'
 
 /** What a list of broken sessions shows. */
@@ -37,10 +38,13 @@ export interface AsItIs {
 export interface GalleryOptions {
   store: SessionStore
   app: string
+  /** Gets the lines of the runs. Default: none. */
+  logger?: Logger
 }
 
 interface OpenedEntry {
   server: StrictProvider
+  provider: Provider
   runtime: Runtime
   model: string
 }
@@ -73,11 +77,10 @@ export class Gallery {
     return key
   }
 
-  /** Sends the history without repair, with the vendor's SDK, to a server that enforces the vendor's rules. */
+  /** Sends the history without repair to a server that enforces the vendor's rules. Rejects when no answer came. */
   async sendAsItIs(id: string): Promise<AsItIs> {
     const entry = find(id)
-    const { server } = await this.#enter(entry)
-    const provider = createProvider(profileProvider(entry.profile, server.baseUrl))
+    const { server, provider } = await this.#enter(entry)
     const seen = server.violations.length
     const request = {
       model: PROFILE_FACTS[entry.profile].model,
@@ -89,9 +92,13 @@ export class Gallery {
       })),
       repairMode: 'explain' as const,
     }
-    for await (const _event of provider.generate(request));
+    let failure: AgentError | undefined
+    for await (const event of provider.generate(request)) if (event.type === 'error') failure = event.error
     const refusal = server.violations[seen]
-    return { profile: entry.profile, status: refusal?.status ?? 200, message: refusal?.message ?? '' }
+    if (refusal) return { profile: entry.profile, status: refusal.status, message: refusal.message }
+    if (!failure) return { profile: entry.profile, status: 200, message: '' }
+    if (typeof failure.details.status !== 'number') throw failure
+    return { profile: entry.profile, status: failure.details.status, message: failure.message }
   }
 
   /** The next message of the user, as a run. Its events end with the run. */
@@ -123,22 +130,23 @@ export class Gallery {
   }
 
   async #start(entry: BrokenSession): Promise<OpenedEntry> {
-    const { store, app } = this.#options
+    const { store, app, logger } = this.#options
     const server = await startStrictProvider({
       profile: entry.profile,
       script: () => ({ text: entry.answer }),
     })
-    const provider = `strict-${entry.profile}`
-    const model = `${provider}/${PROFILE_FACTS[entry.profile].model}`
+    const provider = directProvider(`strict-${entry.profile}`, entry.profile, server.baseUrl)
+    const model = `${provider.id}/${PROFILE_FACTS[entry.profile].model}`
     const runtime = await createRuntime({
       app,
       store,
-      providers: { [provider]: profileProvider(entry.profile, server.baseUrl) },
+      logger,
+      providers: { [provider.id]: provider },
       agent: { model, instruction: 'Answer in one or two sentences.', tools: toolsOf(entry) },
       // Other runs of this store belong to other models.
       runs: { resume: false },
     })
-    return { server, runtime, model }
+    return { server, provider, runtime, model }
   }
 }
 

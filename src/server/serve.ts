@@ -5,10 +5,9 @@ import type { Context, Hono } from 'hono'
 import { noteConnection, Turns } from '../base/pause.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
-import type { Gallery } from '../runtime/gallery.js'
+import type { Gallery, GalleryOptions } from '../runtime/gallery.js'
 import { DAY_MS, startRetention } from '../runtime/retention.js'
 import type { Runtime } from '../runtime/runtime.js'
-import type { SessionStore } from '../session/session-store.js'
 import { errorResponse } from './error-response.js'
 import { Metrics, type RouteClass } from './metrics.js'
 import { a2aErrorResponse } from './protocols/a2a/a2a-error.js'
@@ -110,7 +109,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     streams: new StreamGate(limits.streamsPerUser),
     metrics,
     gallery: () => {
-      gallery ??= openGallery(runtime.store, info.app)
+      gallery ??= openGallery({ store: runtime.store, app: info.app, logger })
       return gallery
     },
     isClosing: () => closing,
@@ -152,9 +151,9 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   }
 }
 
-async function openGallery(store: SessionStore, app: string): Promise<Gallery> {
+async function openGallery(options: GalleryOptions): Promise<Gallery> {
   const module = await import('../runtime/gallery.js')
-  return new module.Gallery({ store, app })
+  return new module.Gallery(options)
 }
 
 function originRules({ host, allowedOrigins = [], allowedHosts = [] }: ServeOptions): OriginRules {

@@ -4,6 +4,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { OPTIONAL_NAMES, OPTIONAL_PACKAGES, type OptionalName, packageOf } from '../../src/packages.js'
+import { BROKEN_SESSIONS } from '../../src/testing/broken-sessions.js'
 import { installWithoutPeers } from '../support/lango-without-peers.js'
 import { makeFolder, removeFolder } from '../support/temporary-folder.js'
 import { TestTerminal } from '../support/terminal.js'
@@ -104,6 +105,16 @@ test.each([
   const { code, stdout, stderr } = await lango(args, { cwd, file, env: KEYS, input: '' })
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
   expect(stderr).toBe(`lango: ${sentence(name)} (or: lango add ${name})\n`)
+})
+
+test('demo shows every history refused and answered without any SDK of a vendor', async () => {
+  const { code, stdout, stderr } = await lango(['demo', '--json'], { cwd, file })
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  const shown = JSON.parse(stdout) as { asItIs: { status: number }; throughLango: { text: string } }[]
+  expect(shown.map(({ asItIs }) => asItIs.status)).toEqual(BROKEN_SESSIONS.map(() => 400))
+  expect(shown.map(({ throughLango }) => throughLango.text)).toEqual(
+    BROKEN_SESSIONS.map(({ answer }) => answer),
+  )
 })
 
 test('--json has the packages and the command as data', async () => {

@@ -1,5 +1,7 @@
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { silentLogger } from '../../src/logger.js'
 import type { RunEvent } from '../../src/run/run-event.js'
+import type { Fault } from '../../src/testing/strict/script.js'
 import { startServer } from '../support/start-server.js'
 
 test('a broken history is opened, refused as it is, and answered through Lango', async () => {
@@ -29,6 +31,32 @@ test('a broken history is opened, refused as it is, and answered through Lango',
   const next = await client.start(sessionId, { text: 'say 2' })
   for await (const event of client.follow(next.runId)) events.push(event)
   expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop' })
+})
+
+const faults = vi.hoisted((): Fault[] => [])
+vi.mock(import('../../src/testing/start-strict-provider.js'), async original => {
+  const { startStrictProvider } = await original()
+  return { startStrictProvider: options => startStrictProvider({ ...options, faults }) }
+})
+
+test('a provider that refuses every request: its status is answered, and the failed run is logged', async () => {
+  faults.push({ kind: 'auth' })
+  onTestFinished(() => void faults.splice(0))
+  const lines: { message: string; fields: unknown }[] = []
+  const error = (message: string, fields?: unknown) => void lines.push({ message, fields })
+  const { client } = await startServer({ logger: { ...silentLogger, error } })
+  const { sessionId } = await client.openBroken('lost-ids')
+  expect(await client.sendBroken('lost-ids')).toMatchObject({
+    status: 401,
+    message: expect.stringContaining('invalid x-api-key'),
+  })
+  const { runId } = await client.healBroken(sessionId)
+  const events: RunEvent[] = []
+  for await (const event of client.follow(runId)) events.push(event)
+  expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'error' })
+  expect(lines).toMatchObject([
+    { message: 'Run failed', fields: { sessionId, runId, code: 'provider-auth' } },
+  ])
 })
 
 test('unknown histories and other sessions are refused, and nothing is stored', async () => {
