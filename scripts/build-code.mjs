@@ -54,10 +54,10 @@ function mayBeMissing(code) {
   return code.replace(imports, 'import($1$2$1).catch((error) => { throw error; })')
 }
 
-/** The modules that package.json names, without the folder and the ending. */
+/** The entries of package.json and the command line, without the folder and the ending. */
 function entryNames() {
-  const { exports, bin } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
-  const files = [...Object.values(exports).flatMap(({ default: file }) => file ?? []), bin.lango]
+  const { exports } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+  const files = [...Object.values(exports).flatMap(({ default: file }) => file ?? []), './dist/cli/main.js']
   return files.map(file => file.replace(/^\.\/dist\/(.*)\.js$/, '$1'))
 }
 

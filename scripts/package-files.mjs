@@ -4,6 +4,7 @@ const FILES = [
   /^(package\.json|README\.md|CHANGELOG\.md|SECURITY\.md|LICENSE)$/,
   /^docs\/[a-z0-9-]+\.md$/i,
   /^examples\/[a-z0-9-]+\.ts$/,
+  /^bin\/lango\.mjs$/,
   // The code: entries, the command, and what they share.
   /^dist\/(index|cli\/main|entries\/[a-z-]+)\.js$/,
   /^dist\/chunks\/[\w.-]+\.js$/,

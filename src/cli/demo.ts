@@ -5,6 +5,7 @@ import type { RunRepair } from '../run/run-event.js'
 import { Gallery, type GalleryEntry } from '../runtime/gallery.js'
 import { openStore } from '../store/open-store.js'
 import type { Flags } from './command.js'
+import { called } from './next-command.js'
 import { lineWidth, print, printJson, type Styles, stylesOf } from './output.js'
 import { plainLine, wrapped } from './plain-text.js'
 
@@ -34,7 +35,7 @@ export async function demo([name]: readonly string[], flags: Flags): Promise<num
       if (!flags.json) await print(text(outcome, styles))
     }
     if (flags.json) await printJson(shown)
-    else await print(`${styles.dim(NEXT)}\n`)
+    else await print(`${styles.dim(next())}\n`)
   } finally {
     await gallery.close()
     await store.close()
@@ -42,8 +43,10 @@ export async function demo([name]: readonly string[], flags: Flags): Promise<num
   return shown.every(({ throughLango }) => throughLango.finishReason === 'stop') ? 0 : 1
 }
 
-const NEXT =
-  'Your own: lango lint <file> names the cause, lango doctor --fix heals a stored session, lango serve shows these in the browser.'
+function next(): string {
+  const [lint, doctor, serve] = ['lint <file>', 'doctor --fix', 'serve'].map(command => called(command))
+  return `Your own: ${lint} names the cause, ${doctor} heals a stored session, ${serve} shows these in the browser.`
+}
 
 async function show(gallery: Gallery, { id, title, story, profile }: GalleryEntry): Promise<Shown> {
   const { status, message } = await gallery.sendAsItIs(id)

@@ -1,12 +1,14 @@
 // The files for publishing and deploying: what is in the tarball, when a version may be published, and what containers,
 // workflows and units of systemd promise.
-import { readFileSync } from 'node:fs'
+import { accessSync, constants, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { releaseProblems, schemaIn } from '../../scripts/check-release.mjs'
 import { packageProblems } from '../../scripts/package-files.mjs'
 import { KNOWN_VERSION } from '../../src/store/migrations.js'
+import { lango } from '../cli/lango.js'
+import { temporaryFolder } from '../support/temporary-folder.js'
 
 const ROOT = join(import.meta.dirname, '../..')
 const read = (name: string) => readFileSync(join(ROOT, name), 'utf8')
@@ -15,6 +17,7 @@ const FILES = [
   'package.json',
   'docs/server.md',
   'examples/quick-start.ts',
+  'bin/lango.mjs',
   'dist/index.js',
   'dist/chunks/store.js',
   'dist/store/sql-store.d.ts',
@@ -87,6 +90,14 @@ test('the workflow publishes with provenance, without a token, after the checks 
   expect(commands.at(-1)).toBe('npm publish --provenance --access public')
   expect(commands).toContain('node scripts/check-release.mjs "$GITHUB_REF_NAME"')
   expect(read('.github/workflows/release.yml')).not.toMatch(/secrets\.|NODE_AUTH_TOKEN/)
+})
+
+test('the command of package.json runs in a clone without a build', async () => {
+  const { bin, version } = JSON.parse(read('package.json'))
+  const cwd = await temporaryFolder()
+  const file = join(ROOT, bin.lango)
+  expect(() => accessSync(file, constants.X_OK)).not.toThrow()
+  expect(await lango(['--version'], { cwd, file })).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
 })
 
 test('the tests run on every supported major of Node', () => {
