@@ -1,4 +1,5 @@
 /** `lango runs`: accepted, running and ended runs, as the store has them. */
+import { defined } from '../base/defined.js'
 import { isRecord } from '../base/is-record.js'
 import { parseJson } from '../base/json.js'
 import { AgentError } from '../errors.js'
@@ -19,6 +20,12 @@ import { ago, count, localTime } from './wording.js'
 /** `lango runs list`. */
 export async function listRuns(flags: Flags): Promise<number> {
   const limit = wholeNumber('--limit', flags.limit, 1) ?? 50
+  if (flags.all && flags.session !== undefined) {
+    throw new AgentError(
+      'invalid-argument',
+      '--session and --all cannot be combined: --session lists every run of the session, ended ones included.',
+    )
+  }
   return withStore(flags, async opened => {
     const runs = await readRuns(opened, flags, limit)
     if (flags.json) await printJson({ runs })
@@ -33,6 +40,8 @@ export async function listRuns(flags: Flags): Promise<number> {
 
 async function readRuns(opened: CommandStore, flags: Flags, limit: number): Promise<RunSummary[]> {
   const { store, app: appName } = opened
+  if (flags.all)
+    return (await store.runs.listAppRuns?.({ appName, limit, ...defined({ userId: flags.user }) })) ?? []
   if (flags.session !== undefined) {
     const key = await findSession(opened, flags.session, flags.user)
     const later = (await store.runs.listUnfinished?.({ appName, key, scheduled: 'only', limit })) ?? []
@@ -44,10 +53,11 @@ async function readRuns(opened: CommandStore, flags: Flags, limit: number): Prom
   return flags.user === undefined ? runs : runs.filter(({ key }) => key.userId === flags.user)
 }
 
-function nothingListed(app: string, { session }: Flags): string {
-  return session === undefined
-    ? `No run of the app "${app}" is scheduled, queued, running or waiting. --session lists the runs of a session.`
-    : `Session "${session}" has no runs.`
+function nothingListed(app: string, { session, all }: Flags): string {
+  if (session !== undefined) return `Session "${session}" has no runs.`
+  return all
+    ? `The app "${app}" has no runs.`
+    : `No run of the app "${app}" is scheduled, queued, running or waiting. --all lists those that have ended, too.`
 }
 
 function runTable(runs: readonly RunSummary[], width: number, now = Date.now()): string[] {
@@ -246,6 +256,6 @@ async function findRun({ store, app }: CommandStore, runId: string): Promise<Run
   if (run?.key.appName === app) return run
   throw new AgentError(
     'run-not-found',
-    `There is no run "${runId}" in the app "${app}". ${called('runs list')} lists the unfinished ones.`,
+    `There is no run "${runId}" in the app "${app}". ${called('runs list')} --all lists them.`,
   )
 }

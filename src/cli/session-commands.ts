@@ -214,25 +214,28 @@ export const RUN_COMMANDS: CommandSpec = {
   name: 'runs',
   summary: 'list, show, stop, answer and resume runs',
   description:
-    'Manages runs. "lango runs" alone lists those that are scheduled, queued, running or waiting, in any process on the\nstore.',
+    'Manages runs. "lango runs" alone lists those that are scheduled, queued, running or waiting, in any process on the\nstore; with --all also those that have ended.',
   fallback: 'list',
   examples: [
     ['lango runs', 'list what is scheduled, queued, running or waiting for an answer'],
+    ['lango runs --all', 'list also what has ended, and how'],
     ['lango runs stop 6f9b2a52-0a0e-4c6b-9d6a-3a1f0c7d1e11', 'stop a run'],
   ],
   commands: [
     {
       name: 'list',
-      summary: 'list runs that have not ended, or the runs of a session',
+      summary: 'list runs that have not ended, all runs, or the runs of a session',
       description:
-        'Lists the runs of the app that are queued, running or waiting for an answer, in the order of acceptance, then those\nthat are scheduled, with their times. With --session, lists the scheduled runs of that session, then the others,\nnewest first, ended ones included.',
+        'Lists the runs of the app that are queued, running or waiting for an answer, in the order of acceptance, then those\nthat are scheduled, with their times. With --all, lists every run of the app, newest first, ended ones included. With\n--session, lists the scheduled runs of that session, then the others, newest first, ended ones included.',
       options: [
         { flags: '-s, --session <id>', description: 'the runs of this session' },
+        { flags: '--all', description: 'every run, ended ones included' },
         { flags: '-n, --limit <number>', description: 'number of runs; default 50' },
         JSON_OPTION,
       ],
       shared: ['user', 'app', 'config', 'trust', 'store'],
       examples: [
+        ['lango runs list --all --limit 10', 'list the ten newest runs, ended ones included'],
         ['lango runs list --session holiday', 'list the runs of a session'],
         ['lango runs list --json | jq -r ".runs[].runId"', 'read the ids, in a script'],
       ],

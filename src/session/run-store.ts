@@ -308,6 +308,14 @@ export interface UnfinishedQuery {
   limit?: number
 }
 
+export interface AppRunsQuery {
+  appName: string
+  /** Only those of one user. */
+  userId?: string
+  /** Default 50. */
+  limit?: number
+}
+
 /** Which runs that were accepted for later are released. */
 export interface DueQuery {
   appName: string
@@ -368,6 +376,11 @@ export interface RunStore {
   findRuns?(runIds: readonly string[]): Promise<RunSummary[]>
   /** The runs of a session without those that are not due yet, newest first. Default limit 50. */
   listRuns(key: SessionKey, options?: { limit?: number }): Promise<RunSummary[]>
+  /**
+   * The runs of an app, or of one of its users, in every state, the last accepted first. A store of one's own may leave
+   * it out: then runs are listed by session only.
+   */
+  listAppRuns?(query: AppRunsQuery): Promise<RunSummary[]>
   /** Keeps the request that was sent in one model step; saving a step again replaces it. */
   saveRequest(runId: string, step: number, record: Record<string, unknown>): Promise<void>
   readRequests(runId: string): Promise<{ step: number; record: Record<string, unknown> }[]>

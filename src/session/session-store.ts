@@ -45,6 +45,8 @@ export interface SessionStore {
   renameSession(key: SessionKey, title: string): Promise<void>
   /** Newest first. */
   listSessions(query: ListQuery): Promise<SessionPage>
+  /** The names of the apps that have sessions, in alphabetical order. A store of one's own may leave it out. */
+  listApps?(): Promise<string[]>
   /** Deletes the session and everything that belongs to it; `false` when it does not exist. */
   deleteSession(key: SessionKey): Promise<boolean>
   /** Waits in the queue and returns the right to write. `session-busy` after `waitMs`, `aborted` by the signal. */

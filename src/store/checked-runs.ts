@@ -1,6 +1,7 @@
 /** The part of `checked-store.ts` that concerns runs. */
 import type { SessionKey } from '../session/message.js'
 import type {
+  AppRunsQuery,
   DueQuery,
   PendingSignal,
   PrunedCounts,
@@ -167,6 +168,15 @@ export class CheckedRuns implements RunStore {
       checkLimit(options)
     }
     return checked(check, () => this.#runs.listRuns(key, options))
+  }
+
+  listAppRuns(query: AppRunsQuery): Promise<RunSummary[]> {
+    const check = () => {
+      checkName('appName', query.appName)
+      if (query.userId !== undefined) checkName('userId', query.userId)
+      checkLimit(query)
+    }
+    return checked(check, () => this.#runs.listAppRuns(query))
   }
 
   saveRequest(runId: string, step: number, record: Record<string, unknown>): Promise<void> {

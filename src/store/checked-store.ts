@@ -64,6 +64,7 @@ export interface DriverStore extends SessionStore {
   readonly spending: SpendingStore
   readonly schedules: ScheduleStore
   readonly variants: SessionVariants
+  listApps: NonNullable<SessionStore['listApps']>
   openRun: NonNullable<SessionStore['openRun']>
   queueRun: NonNullable<SessionStore['queueRun']>
   beginRun: NonNullable<SessionStore['beginRun']>
@@ -192,6 +193,10 @@ class CheckedStore implements SessionStore {
       () => checkListQuery(query),
       () => this.#store.listSessions(query),
     )
+  }
+
+  listApps(): Promise<string[]> {
+    return this.#store.listApps()
   }
 
   deleteSession(key: SessionKey): Promise<boolean> {

@@ -1,7 +1,7 @@
 /** Runs in memory that were accepted for later, and the order in which runs are listed. */
-import type { DueQuery, ReleasedRuns, RunSummary, UnfinishedQuery } from '../session/run-store.js'
-import type { UserKey } from '../session/session-store.js'
-import type { MemoryRun } from './memory-sessions.js'
+import type { SessionKey } from '../session/message.js'
+import type { DueQuery, QueuedRun, ReleasedRuns, UnfinishedQuery } from '../session/run-store.js'
+import { inputOf, type MemoryRun } from './memory-sessions.js'
 import { keyText } from './memory-tickets.js'
 
 type Entry = [runId: string, run: MemoryRun]
@@ -63,12 +63,26 @@ function laterMs(run: MemoryRun): number {
   return isLater(run) ? (run.dueAt ?? 0) : 0
 }
 
-export function newestFirst(runs: readonly RunSummary[]): RunSummary[] {
-  return runs.toReversed().sort((one, other) => other.startedAt - one.startedAt)
+/** The runs of a session, a user or an app, the last accepted first. */
+export function newestRuns(runs: Iterable<Entry>, owner: RunOwner, limit = 50): Entry[] {
+  return [...runs]
+    .filter(([, run]) => isOf(run, owner))
+    .reverse()
+    .sort(([, one], [, other]) => other.startedAt - one.startedAt)
+    .slice(0, limit)
 }
 
-/** Whether it is a run of a session, or of any session of a user. */
-export function isOf({ key }: MemoryRun, owner: UserKey & { sessionId?: string }): boolean {
-  const isOurs = key?.appName === owner.appName && key.userId === owner.userId
+/** A session, all sessions of a user, or all sessions of an app. */
+type RunOwner = Pick<SessionKey, 'appName'> & Partial<SessionKey>
+
+export function isOf({ key }: MemoryRun, owner: RunOwner): boolean {
+  const isOurs = key?.appName === owner.appName && key.userId === (owner.userId ?? key.userId)
   return isOurs && key.sessionId === (owner.sessionId ?? key.sessionId)
+}
+
+/** A run as `listQueued` returns it. */
+export function queuedRun(runId: string, run: MemoryRun | undefined): QueuedRun[] {
+  if (run?.key === undefined) return []
+  const { message, input = {} } = inputOf(run)
+  return message ? [{ runId, key: { ...run.key }, message, input, queuedAt: run.startedAt }] : []
 }

@@ -1,5 +1,6 @@
 import type { SessionKey } from '../session/message.js'
 import type {
+  AppRunsQuery,
   DueQuery,
   PendingSignal,
   QueuedRun,
@@ -22,7 +23,7 @@ import { storableJson } from './check-input.js'
 import type { OpeningAttempt } from './hold-lease.js'
 import type { JournalRow } from './journal.js'
 import { forgetResults, settled } from './memory-calls.js'
-import { dueRuns, isLater, isOf, newestFirst, toEnd, unfinishedRuns } from './memory-due.js'
+import { dueRuns, isLater, isOf, newestRuns, queuedRun, toEnd, unfinishedRuns } from './memory-due.js'
 import {
   clone,
   countGone,
@@ -164,8 +165,7 @@ export class MemoryRuns implements RunStore {
 
   async listUnfinished(query: UnfinishedQuery): Promise<RunSummary[]> {
     this.#host.assertOpen()
-    const found = unfinishedRuns(this.#runs, query, run => this.#isDue(run))
-    return found.flatMap(([runId, run]) => this.#summarize(runId, run) ?? [])
+    return this.#summaries(unfinishedRuns(this.#runs, query, run => this.#isDue(run)))
   }
 
   /** Whether a process should look after a run that has not ended. */
@@ -178,12 +178,7 @@ export class MemoryRuns implements RunStore {
   async listQueued(key: SessionKey, { limit = 100 }: { limit?: number } = {}): Promise<QueuedRun[]> {
     this.#host.assertOpen()
     const queued = this.unfinishedOf(key).filter(({ state }) => state === 'queued')
-    return queued.slice(0, limit).flatMap(({ runId }) => {
-      const run = this.#runs.get(runId)
-      if (run?.key === undefined) return []
-      const { message, input = {} } = inputOf(run)
-      return message ? [{ runId, key: { ...run.key }, message, input, queuedAt: run.startedAt }] : []
-    })
+    return queued.slice(0, limit).flatMap(({ runId }) => queuedRun(runId, this.#runs.get(runId)))
   }
 
   async releaseDue(query: DueQuery): Promise<ReleasedRuns> {
@@ -306,14 +301,18 @@ export class MemoryRuns implements RunStore {
 
   async findRuns(runIds: readonly string[]): Promise<RunSummary[]> {
     this.#host.assertOpen()
-    return runIds.flatMap(runId => this.#summarize(runId, this.#runs.get(runId)) ?? [])
+    return this.#summaries(runIds.map(runId => [runId, this.#runs.get(runId)]))
   }
 
   async listRuns(key: SessionKey, options: { limit?: number } = {}): Promise<RunSummary[]> {
     this.#host.assertOpen()
-    const own = [...this.#runs].filter(([, run]) => run.owner === keyText(key) && !isLater(run))
-    const summaries = own.flatMap(([runId, run]) => this.#summarize(runId, run) ?? [])
-    return newestFirst(summaries).slice(0, options.limit ?? 50)
+    const due = [...this.#runs].filter(([, run]) => !isLater(run))
+    return this.#summaries(newestRuns(due, key, options.limit))
+  }
+
+  async listAppRuns(query: AppRunsQuery): Promise<RunSummary[]> {
+    this.#host.assertOpen()
+    return this.#summaries(newestRuns(this.#runs, query, query.limit))
   }
 
   async saveRequest(runId: string, step: number, record: Record<string, unknown>): Promise<void> {
@@ -385,11 +384,12 @@ export class MemoryRuns implements RunStore {
     return newestOf(this.#runs.values(), moment)
   }
 
-  #summarize(runId: string, run: MemoryRun | undefined): RunSummary | undefined {
-    const { key, state } = run ?? {}
-    if (!run || key === undefined || state === undefined) return undefined
-    const queue = state === 'queued' ? this.unfinishedOf(key).filter(other => other.state === state) : []
-    return runSummary(runId, run, key, queue.findIndex(other => other.runId === runId) + 1)
+  #summaries(entries: readonly [runId: string, run: MemoryRun | undefined][]): RunSummary[] {
+    return entries.flatMap(([runId, run]) => {
+      if (run?.key === undefined || run.state === undefined) return []
+      const queue = this.unfinishedOf(run.key).filter(({ state }) => state === 'queued')
+      return [runSummary(runId, run, run.key, queue.findIndex(other => other.runId === runId) + 1)]
+    })
   }
 
   #run(runId: string): MemoryRun {

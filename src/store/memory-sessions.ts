@@ -21,7 +21,7 @@ import type { CalibrationStore, EraseCounts, LoadOptions, SessionSummary } from 
 import { countMessageTokens } from '../session/tokens.js'
 import { storableJson } from './check-input.js'
 import { type JournalRow, readEntry } from './journal.js'
-import { isReadable, type PageCursor, PREVIEW_WINDOW, previewOf } from './listing.js'
+import { isReadable, PREVIEW_WINDOW, previewOf } from './listing.js'
 import { copyArtifactMap, countArtifacts, type KeptArtifacts } from './memory-artifacts.js'
 import { copyMemory, indexAgain, type KeptMemory } from './memory-observations.js'
 import { answeredCall } from './sql-event-rows.js'
@@ -108,10 +108,6 @@ export function copyInto(fork: MemorySession, source: MemorySession, throughSeq:
 
 export function add(counts: EraseCounts, more: Partial<EraseCounts>): void {
   for (const [kind, count] of Object.entries(more)) counts[kind as keyof EraseCounts] += count
-}
-
-export function newestFirst(one: PageCursor, other: PageCursor): number {
-  return other.updatedAt - one.updatedAt || other.pk - one.pk
 }
 
 /** A message is JSON data: what JSON cannot express is not stored. */

@@ -33,9 +33,9 @@ import type {
 } from '../session/session-store.js'
 import { LeaseHolder, type OpeningAttempt } from './hold-lease.js'
 import { journalRows } from './journal.js'
-import { isFound, readCursor, writeCursor } from './listing.js'
 import { MemoryArtifacts } from './memory-artifacts.js'
 import { changeCalls, settled } from './memory-calls.js'
+import { appNames, sessionPage } from './memory-listing.js'
 import { MemoryObservations } from './memory-observations.js'
 import { MemoryRuns } from './memory-runs.js'
 import {
@@ -47,14 +47,13 @@ import {
   MemoryCalibration,
   type MemorySession,
   MemoryState,
-  newestFirst,
   storeIn,
   summarize,
   viewOf,
 } from './memory-sessions.js'
 import { MemorySpending } from './memory-spending.js'
 import { keyText, MemoryTickets } from './memory-tickets.js'
-import { belongingTo, isChatBefore, isListed, MemoryVariants } from './memory-variants.js'
+import { belongingTo, isChatBefore, MemoryVariants } from './memory-variants.js'
 import { MemorySchedules } from './schedules.js'
 import { DAY_MS } from './sql-database.js'
 import { clockAheadMs, noCounts } from './sql-erase.js'
@@ -178,18 +177,12 @@ export class MemoryStore implements SessionStore {
 
   async listSessions(query: ListQuery): Promise<SessionPage> {
     this.#assertOpen()
-    const limit = Math.min(query.limit ?? 50, 1000)
-    const after = query.cursor === undefined ? undefined : readCursor(query.cursor)
-    const found = [...this.#sessions.values()]
-      .filter(({ key }) => key.appName === query.appName && (query.userId ?? key.userId) === key.userId)
-      .filter(isListed)
-      .filter(({ title, key }) => isFound(query.search ?? '', title, key.sessionId))
-      .sort(newestFirst)
-      .filter(session => after === undefined || newestFirst(session, after) > 0)
-    const page = found.slice(0, limit)
-    const last = page.at(-1)
-    const more = last !== undefined && found.length > limit
-    return { sessions: page.map(summarize), ...(more ? { nextCursor: writeCursor(last) } : {}) }
+    return sessionPage(this.#sessions.values(), query)
+  }
+
+  async listApps(): Promise<string[]> {
+    this.#assertOpen()
+    return appNames(this.#sessions.values())
   }
 
   async deleteSession(key: SessionKey): Promise<boolean> {

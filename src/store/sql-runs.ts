@@ -1,5 +1,6 @@
 import type { SessionKey } from '../session/message.js'
 import type {
+  AppRunsQuery,
   PendingSignal,
   PrunedCounts,
   PruneOptions,
@@ -103,6 +104,11 @@ export class SqlRuns implements RunStore {
   async listRuns(key: SessionKey, options: { limit?: number } = {}): Promise<RunSummary[]> {
     const names = [key.appName, key.userId, key.sessionId]
     const rows = await this.#database.run(listRunsStatement(names, options.limit ?? 50))
+    return rows.map(rowToSummary)
+  }
+
+  async listAppRuns(query: AppRunsQuery): Promise<RunSummary[]> {
+    const rows = await this.#database.run(appRunsStatement(query))
     return rows.map(rowToSummary)
   }
 
@@ -282,11 +288,23 @@ function findRunStatement(runId: string): Statement {
 function listRunsStatement(names: readonly SqlValue[], limit: number): Statement {
   return sql(
     `${SUMMARY} WHERE r.app_name = ? AND r.user_id = ? AND r.session_id = ? AND r.deleted_at IS NULL
-        AND (r.state IS NULL OR r.state <> 'scheduled') ORDER BY r.started_at IS NULL, r.started_at DESC, COALESCE(r.place, 0) DESC, r.run_id LIMIT ?`,
+        AND (r.state IS NULL OR r.state <> 'scheduled') ORDER BY ${NEWEST_FIRST} LIMIT ?`,
     ...names,
     limit,
   )
 }
+
+/** The rows are chosen before their events are read: an app may have many runs. */
+function appRunsStatement({ appName, userId, limit = 50 }: AppRunsQuery): Statement {
+  const ofUser = userId === undefined ? '' : 'AND r.user_id = ?'
+  return sql(
+    `${SUMMARY} WHERE r.run_id IN (SELECT r.run_id FROM lango_runs r WHERE r.app_name = ? ${ofUser}
+        AND r.deleted_at IS NULL ORDER BY ${NEWEST_FIRST} LIMIT ?) ORDER BY ${NEWEST_FIRST}`,
+    ...[appName, ...(userId === undefined ? [] : [userId]), limit],
+  )
+}
+
+const NEWEST_FIRST = 'r.started_at IS NULL, r.started_at DESC, COALESCE(r.place, 0) DESC, r.run_id'
 
 function rowToSummary(row: Row): RunSummary {
   return {

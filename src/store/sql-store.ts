@@ -26,7 +26,7 @@ import { type MessageRow, messageToRow } from './rows.js'
 import { SqlSchedules } from './schedules.js'
 import { type Append, type AppendSql, appendSql } from './sql-append.js'
 import { SqlArtifacts } from './sql-artifacts.js'
-import { numberIn, type SqlDatabase, type Task } from './sql-database.js'
+import { numberIn, type SqlDatabase, sql, type Task, textIn } from './sql-database.js'
 import { loadStatement, loadTask, readLoaded } from './sql-load.js'
 import { SqlMemory } from './sql-memory.js'
 import type { RunWriter } from './sql-run-steps.js'
@@ -165,6 +165,13 @@ class SqlStore implements DriverStore {
   async listSessions(query: ListQuery): Promise<SessionPage> {
     const limit = Math.min(query.limit ?? 50, 1000)
     return toPage(await this.#database.run(listStatement({ ...query, limit })), query.appName, limit)
+  }
+
+  async listApps(): Promise<string[]> {
+    const rows = await this.#database.run(
+      sql('SELECT DISTINCT app_name FROM lango_sessions WHERE nested_in IS NULL'),
+    )
+    return rows.map(row => textIn(row, 'app_name')).sort()
   }
 
   async deleteSession(key: SessionKey): Promise<boolean> {

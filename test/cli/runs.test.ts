@@ -55,6 +55,20 @@ test('lists, shows and stops runs', async () => {
   )
 })
 
+test('--all lists ended runs too, newest first, with --limit, --user and --json', async () => {
+  const { ended, queued, call } = await storeWithRuns()
+  const table = (await call('runs', '--all')).stdout.trimEnd().split('\n')
+  expect(table.slice(1).map(line => line.split(' ')[0])).toEqual([queued, ended])
+  expect(table[2]).toContain('finished (stop)')
+  const json = await call('runs', '--all', '--limit', '1', '--json')
+  expect(JSON.parse(json.stdout).runs).toMatchObject([{ runId: queued, state: 'queued' }])
+  expect((await call('runs', '--all', '--user', 'bob')).stderr).toBe('The app "lango" has no runs.\n')
+  expect(await call('runs', '--all', '--session', 's1')).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('--session and --all cannot be combined'),
+  })
+})
+
 test('shows what a waiting run waits for, and passes the answer on', async () => {
   const folder = await temporaryFolder()
   const url = `sqlite:${join(folder, 'lango.db')}`

@@ -128,6 +128,30 @@ describe.each(DRIVERS)('runs in $name', driver => {
     expect((await failureOf(place.store.runs.listRuns(key, { limit: 0 }))).code).toBe('invalid-argument')
   })
 
+  test('the runs of an app are listed newest first, ended ones included, for one user or for all', async () => {
+    const { key, runId } = await run()
+    const other = { ...key, userId: `${key.userId}-2`, sessionId: 'other' }
+    await place.store.createSession(other)
+    for (const [number, owner] of [key, other, key].entries()) {
+      const id = `${runId}-${number}`
+      await place.store.runs.appendEvents(owner, id, [{ seq: 1, type: 'run-start' }])
+      const { startedAt = 0 } = (await place.store.runs.findRun(id)) ?? {}
+      await expect.poll(() => Date.now(), { interval: 1 }).toBeGreaterThan(startedAt + 2)
+    }
+    await place.store.runs.appendEvents(key, `${runId}-0`, [
+      { seq: 2, type: 'run-finish', finishReason: 'stop' },
+    ])
+    const { appName } = key
+    const listed = await place.store.runs.listAppRuns?.({ appName })
+    expect(listed?.map(summary => summary.runId)).toEqual([2, 1, 0].map(number => `${runId}-${number}`))
+    expect(listed?.[2]).toMatchObject({ state: 'finished', finishReason: 'stop', key })
+    expect(await place.store.runs.listAppRuns?.({ appName, limit: 1 })).toEqual(listed?.slice(0, 1))
+    expect(await place.store.runs.listAppRuns?.({ appName, userId: other.userId })).toEqual([listed?.[1]])
+    expect(await place.store.runs.listAppRuns?.({ appName: 'no-such-app' })).toEqual([])
+    await place.store.deleteSession(key)
+    expect(await place.store.runs.listAppRuns?.({ appName })).toEqual([listed?.[1]])
+  })
+
   test('requests come back by step, and a step saved again is replaced', async () => {
     const { runId } = await run()
     await place.store.runs.saveRequest(runId, 2, { body: 'second' })

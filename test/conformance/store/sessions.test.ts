@@ -291,6 +291,18 @@ describe.each(DRIVERS)('lists of $name', driver => {
     expect(nextCursor).toBeUndefined()
   })
 
+  test('apps with sessions are listed by name, nested sessions aside', async () => {
+    const [one, other, inner] = [newKey(), newKey(), newKey()]
+    for (const key of [one, other]) await place.store.createSession(key)
+    await place.store.createSession({ ...one, appName: inner.appName }, {}, { nestedIn: one.appName })
+    const apps = (await place.store.listApps?.()) ?? []
+    const own = [one, other, inner].map(({ appName }) => appName)
+    expect(apps.filter(name => own.includes(name))).toEqual([one.appName, other.appName].sort())
+    expect(apps).toEqual(apps.toSorted())
+    await place.store.deleteSession(one)
+    expect(await place.store.listApps?.()).not.toContain(one.appName)
+  })
+
   test('pages by cursor cover every session once, for one user or for all', async () => {
     const { appName } = newKey()
     for (let index = 0; index < 23; index++) {
