@@ -156,7 +156,7 @@ const CARE: readonly CommandSpec[] = [
       'Without a session, checks the installation. With one, reports what is wrong in its history, which providers\nwould reject it and with which error, and what the repair would change. --fix writes a repaired copy; the\noriginal is never changed.',
     options: [
       { flags: '-s, --session <id>', description: 'the session to check' },
-      { flags: '--all', description: 'check every session' },
+      { flags: '--all', description: 'check every session, of every app unless --app names one' },
       { flags: '--fix', description: 'write a repaired copy' },
       { flags: '--as <id>', description: 'the id of the copy; default: <id>-healed' },
       { flags: '--offline', description: 'do not connect to providers' },
@@ -167,6 +167,7 @@ const CARE: readonly CommandSpec[] = [
     examples: [
       ['lango doctor', 'check the installation'],
       ['lango doctor --session s1', 'diagnose a session'],
+      ['lango doctor --all', 'diagnose every session of the database'],
       ['lango doctor --session s1 --fix', 'write the repaired copy s1-healed'],
     ],
     exitCodes: [

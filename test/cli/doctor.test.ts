@@ -160,8 +160,31 @@ test('--all lists the sessions that are not well', async () => {
   const { code, text } = await captured(() => doctor({ store, all: true }))
   expect(code).toBe(3)
   expect(text).toBe(
-    `bad of user: 1 problem, rejected by ${ALL - 1} of ${ALL} profiles\n2 sessions checked, 1 with problems.\n`,
+    `bad of user in lango: 1 problem, rejected by ${ALL - 1} of ${ALL} profiles\n2 sessions checked, 1 with problems.\n`,
   )
+})
+
+test('--all checks the sessions of every app, and with --app those of one', async () => {
+  const store = await storeWith(['good', BROKEN.slice(0, 1)])
+  const opened = await openStore(store)
+  const imported = { appName: 'shop', userId: 'ann', sessionId: 's1' }
+  await opened.createSession(imported)
+  for (const message of BROKEN) await opened.appendMessage(imported, message)
+  await opened.close()
+  expect(await captured(() => doctor({ store, all: true }))).toEqual({
+    code: 3,
+    text: `s1 of ann in shop: 1 problem, rejected by ${ALL - 1} of ${ALL} profiles\n2 sessions checked, 1 with problems.\n`,
+  })
+  expect(await captured(() => doctor({ store, all: true, app: 'lango' }))).toMatchObject({
+    code: 0,
+    text: '1 session checked, 0 with problems.\n',
+  })
+  const fixed = await captured(() => doctor({ store, all: true, fix: true, json: true }))
+  expect(fixed.code).toBe(0)
+  expect(JSON.parse(fixed.text)).toMatchObject({
+    sessions: 2,
+    unwell: [{ key: imported, copy: { sessionId: 's1-healed' } }],
+  })
 })
 
 test('sessions that Lango itself wrote are well: parallel calls, chains, thoughts, transfers', async () => {

@@ -38,7 +38,7 @@ export async function treatAll(flags: Flags): Promise<number> {
     const all: Treated[] = []
     const progress = new Progress()
     let looked = 0
-    for (const key of await listKeys(opened, flags.user)) {
+    for (const key of await listKeys(opened, flags)) {
       looked += 1
       progress.report(() => `checked ${count(looked, 'session')}`)
       const treated = await treatOneOfMany(opened, key, flags)
@@ -66,11 +66,17 @@ interface Treated {
   failure?: string
 }
 
-/** All keys are listed before the first copy is written: copies would otherwise be examined as well. */
-async function listKeys(opened: CommandStore, userId: string | undefined): Promise<SessionKey[]> {
+/**
+ * The sessions of the app that `--app` names, or of all apps. All keys are listed before the first copy is written:
+ * copies would otherwise be examined as well.
+ */
+async function listKeys({ store, app }: CommandStore, flags: Flags): Promise<SessionKey[]> {
+  const apps = flags.app === undefined ? ((await store.listApps?.()) ?? [app]) : [app]
   const keys: SessionKey[] = []
-  for await (const key of sessionKeys(opened, { userId })) {
-    if (keys.push(key) >= MOST_SESSIONS) break
+  for (const each of apps) {
+    for await (const key of sessionKeys({ store, app: each }, { userId: flags.user })) {
+      if (keys.push(key) >= MOST_SESSIONS) return keys
+    }
   }
   return keys
 }
@@ -140,7 +146,7 @@ function explain({ found, copy }: Treated, flags: Flags): string {
 }
 
 function summaryLine({ found, copy, failure }: Treated): string {
-  const { sessionId, userId } = found.key
+  const { sessionId, userId, appName } = found.key
   const refused = found.profiles.filter(profile => profile.refused).length
   const verdict =
     refused === 0
@@ -148,7 +154,7 @@ function summaryLine({ found, copy, failure }: Treated): string {
       : `rejected by ${refused} of ${found.profiles.length} profiles`
   const problems = count(found.problems.length, 'problem')
   const done = copy ? `; ${copyWords(copy)}` : failure === undefined ? '' : `; not repaired: ${failure}`
-  return plainLine(`${sessionId} of ${userId}: ${problems}, ${verdict}${done}`)
+  return plainLine(`${sessionId} of ${userId} in ${appName}: ${problems}, ${verdict}${done}`)
 }
 
 function verdict(profiles: Examination['profiles']): string {
