@@ -101,6 +101,7 @@ Find out what is wrong, with the body that was refused or with an export of any 
 
 \`\`\`sh
 npx lango lint request.json        # names the cause, the vendor's error and the cure
+npx lango lint request.json --output healed.json   # also writes the repaired request
 npx lango demo                     # the seven most frequent ones, refused and healed
 \`\`\`
 

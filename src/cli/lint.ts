@@ -1,4 +1,4 @@
-/** `lango lint`: reports which providers would reject a history, and why. Nothing is changed or sent. */
+/** `lango lint`: reports which providers would reject a history, and why; writes it repaired when asked to. Nothing is sent. */
 import { AgentError } from '../errors.js'
 import {
   FORMAT_NAMES,
@@ -18,7 +18,9 @@ import {
 import { problemsOf } from '../runtime/check/problems.js'
 import { lintSession } from '../runtime/lint.js'
 import type { Flags } from './command.js'
+import type { WrittenHistory } from './lint-heal.js'
 import { mappedLine, problemLines, verdictLines } from './lint-report.js'
+import { called, quoted } from './next-command.js'
 import { findSession, withStore } from './open-command-store.js'
 import { lineWidth, print, printJson, stylesOf } from './output.js'
 import { count } from './wording.js'
@@ -35,6 +37,8 @@ export async function lint(given: string | readonly string[] | undefined, flags:
       "Pass either a file ('-' for standard input) or --session. See 'lango lint --help'.",
     )
   }
+  // Loaded on use: a check alone starts faster without the providers that write requests.
+  if (isHealing(flags)) (await import('./lint-heal.js')).checkHealFlags(files, flags)
   return files.length === 0 ? lintStored(flags.session ?? '', flags) : lintFiles(files, flags)
 }
 
@@ -53,7 +57,7 @@ async function lintStored(session: string, flags: Flags): Promise<number> {
     whereOf: inSession,
   }
   if (flags.json) await printJson(result)
-  else await print(report(`Session ${session}: ${count(result.messages, 'message')}.`, judged))
+  else await print(report(`Session ${session}: ${count(result.messages, 'message')}.`, judged, [ON_SEND]))
   return exitCode([judged])
 }
 
@@ -70,16 +74,50 @@ async function lintFiles(files: readonly string[], flags: Flags): Promise<number
     all.push({ file, ...checkHistories(read, chosen) })
   }
   compareRequests(all)
+  const [first] = all
+  const written =
+    isHealing(flags) && first
+      ? await (await import('./lint-heal.js')).writeHealed(first.file, first, flags)
+      : undefined
   if (flags.json) {
-    const results = all.map(asJson)
+    const results = all.map(each => ({ ...asJson(each), ...(written ? { healed: written } : {}) }))
     await printJson(results.length === 1 ? results[0] : results)
   } else {
+    const advice = isHealing(flags) ? [] : [ON_SEND, ...outputAdvice(all)]
     const reports = all.flatMap(({ file, read, checked }) =>
-      checked.map((each, index) => report(headingOf(file, read, index), each)),
+      checked.map((each, index) => report(headingOf(file, read, index), each, advice)),
     )
     await print(reports.join('\n'))
+    if (isHealing(flags)) await print(writtenLines(written, flags.output ?? files[0] ?? ''))
   }
+  if (written) return written.left.length > 0 ? FINDINGS : CLEAN
   return exitCode(all.flatMap(({ checked }) => checked))
+}
+
+const ON_SEND = 'Lango repairs this when it sends the history; what is stored does not change.'
+
+function isHealing({ fix, output }: Flags): boolean {
+  return fix === true || output !== undefined
+}
+
+function outputAdvice(files: readonly NamedFile[]): string[] {
+  const [history, ...others] = files.flatMap(({ read }) => read.histories)
+  const file = files[0]?.file ?? '-'
+  if (history === undefined || others.length > 0 || file === '-') return []
+  const healed = history.kind === 'request' ? 'healed.json' : 'healed.jsonl'
+  return [`To write the repaired history: ${called('lint')} ${quoted(file)} --output ${healed}`]
+}
+
+function writtenLines(written: WrittenHistory | undefined, file: string): string {
+  if (written === undefined) return `\nNothing to repair: ${file} was not written.\n`
+  const styles = stylesOf(process.stdout)
+  const left = problemLines(written.left, lineWidth(), styles)
+  const lines = [
+    '',
+    `Wrote ${written.file}. ${written.note}`,
+    ...(left.length > 0 ? ['', 'Still rejected, because it is not in the messages:', ...left] : []),
+  ]
+  return `${lines.join('\n')}\n`
 }
 
 function asJson({ file, read, checked }: NamedFile): object {
@@ -110,7 +148,11 @@ function headingOf(file: string, { format, candidates, histories }: HistoryFile,
   return `${source}${format ? ' ' : ''}${what}${which}: ${count(history?.messages.length ?? 0, 'message')}.`
 }
 
-function report(heading: string, { profiles, skipped = 0, notes, whereOf }: CheckedHistory): string {
+function report(
+  heading: string,
+  { profiles, skipped = 0, notes, whereOf }: CheckedHistory,
+  advice: readonly string[],
+): string {
   const styles = stylesOf(process.stdout)
   const problems = problemsOf(profiles, whereOf)
   const mapped = mappedLine(profiles)
@@ -125,9 +167,7 @@ function report(heading: string, { profiles, skipped = 0, notes, whereOf }: Chec
       ? ['', `… and ${problems.length - MOST_SHOWN} more; --json lists them.`]
       : []),
     ...(mapped === undefined ? [] : ['', ...[styles.dim(mapped)]]),
-    ...(problems.length > 0
-      ? ['', styles.dim('Lango repairs this when it sends the history; what is stored does not change.')]
-      : []),
+    ...(problems.length > 0 && advice.length > 0 ? ['', ...advice.map(styles.dim)] : []),
   ]
   return `${lines.join('\n')}\n`
 }

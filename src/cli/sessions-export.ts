@@ -1,10 +1,10 @@
-import type { FileHandle } from 'node:fs/promises'
-import { AgentError, messageOf } from '../errors.js'
+import { AgentError } from '../errors.js'
 import { exportLines } from '../formats/session-lines.js'
 import { isUserArtifact } from '../session/artifacts.js'
 import type { SessionKey } from '../session/message.js'
 import type { Flags } from './command.js'
 import { interruptible } from './interruptible.js'
+import { intoFile, type Write } from './into-file.js'
 import { type CommandStore, findSession, sessionKeys, withStore } from './open-command-store.js'
 import { note, Progress, print } from './output.js'
 import { plainLine } from './plain-text.js'
@@ -74,8 +74,6 @@ async function exportFrom(
   return 0
 }
 
-type Write = (text: string) => Promise<unknown>
-
 interface Exported {
   sessions: number
   messages: number
@@ -133,31 +131,4 @@ async function* namedSessions(
   const keys: SessionKey[] = []
   for (const id of ids) keys.push(await findSession(opened, id, user))
   yield* keys
-}
-
-/** Written to a temporary file and renamed: a failed export does not replace an existing file. */
-async function intoFile(file: string, work: (write: Write) => Promise<Exported>): Promise<Exported> {
-  const { open, rename, rm } = await import('node:fs/promises')
-  const partial = `${file}.${process.pid}.partial`
-  let handle: FileHandle | undefined
-  try {
-    handle = await open(partial, 'w', 0o600)
-    const target = handle
-    const result = await work(text => target.appendFile(text))
-    await handle.sync()
-    await handle.close()
-    await rename(partial, file)
-    return result
-  } catch (error) {
-    await handle?.close().catch(() => undefined)
-    await rm(partial, { force: true })
-    if (error instanceof AgentError) throw error
-    throw new AgentError(
-      'invalid-argument',
-      `Cannot write ${file} (${messageOf(error)}). Choose another file.`,
-      {
-        cause: error,
-      },
-    )
-  }
 }

@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises'
+import { chmod, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { lint } from '../../src/cli/lint.js'
@@ -385,4 +385,111 @@ test('a body in a log or an error is found', async () => {
   ]) {
     expect(await lintJson(wrapped)).toMatchObject({ code: 3, found: ['orphan-result'] })
   }
+})
+
+const REFUSED = {
+  model: 'gpt-4.1',
+  temperature: 0.2,
+  messages: [
+    { role: 'user', content: 'Pay.' },
+    { role: 'assistant', content: null, tool_calls: [chatCall('a')] },
+    { role: 'user', content: 'Well?' },
+  ],
+}
+
+async function written(content: unknown, name = 'request.json'): Promise<string> {
+  const file = join(await temporaryFolder(), name)
+  await writeFile(file, typeof content === 'string' ? content : JSON.stringify(content))
+  return file
+}
+
+test('--output writes the repaired request to another file, which is accepted', async () => {
+  const file = await written(REFUSED)
+  const output = `${file}.healed`
+  const { code, text } = await captured(() => lint(file, { output }))
+  expect(code).toBe(0)
+  expect(text).toContain('repair: The call of f had no result: one was added that says so.')
+  expect(text).toContain(`Wrote ${output}. The same request with its messages repaired for openai-chat.`)
+  expect(JSON.parse(await readFile(file, 'utf8'))).toEqual(REFUSED)
+  expect(JSON.parse(await readFile(output, 'utf8'))).toMatchObject({
+    model: 'gpt-4.1',
+    temperature: 0.2,
+    messages: [
+      { role: 'user' },
+      { role: 'assistant' },
+      { role: 'tool', tool_call_id: 'a' },
+      { role: 'user' },
+    ],
+  })
+  expect((await captured(() => lint(output, {}))).code).toBe(0)
+})
+
+test('--fix repairs a request in its own file, keeps its mode, and writes nothing the second time', async () => {
+  const file = await written(REFUSED)
+  await chmod(file, 0o644)
+  expect(await captured(() => lint(file, { fix: true }))).toMatchObject({
+    code: 0,
+    text: expect.stringContaining(`Wrote ${file}.`),
+  })
+  const repaired = await readFile(file, 'utf8')
+  expect(JSON.parse(repaired).messages).toHaveLength(4)
+  expect((await stat(file)).mode & 0o777).toBe(0o644)
+  expect(await captured(() => lint(file, { fix: true }))).toMatchObject({
+    code: 0,
+    text: expect.stringContaining(`Nothing to repair: ${file} was not written.`),
+  })
+  expect(await readFile(file, 'utf8')).toBe(repaired)
+})
+
+test('--output writes the history of another framework as a Lango export', async () => {
+  const file = join(await temporaryFolder(), 'adk.db')
+  writeAdkDatabase(file, 'typescript', BRICKED)
+  const output = join(await temporaryFolder(), 'healed.jsonl')
+  const { code, text } = await captured(() => lint(file, { output, json: true }))
+  expect(code).toBe(0)
+  expect(JSON.parse(text).healed).toEqual({
+    file: output,
+    note: `A Lango export. Take it over with: lango sessions import ${output}`,
+    left: [],
+  })
+  expect((await captured(() => lint(output, {}))).code).toBe(0)
+})
+
+test('what repair cannot reach is named after writing, with exit code 3', async () => {
+  const file = await written({ ...REFUSED, tool_choice: 'required' })
+  const { code, text } = await captured(() => lint(file, { fix: true }))
+  expect(code).toBe(3)
+  expect(text.slice(text.indexOf('Wrote'))).toContain('Still rejected, because it is not in the messages:')
+})
+
+test('names the command that writes the repaired history', async () => {
+  const file = await written(REFUSED)
+  const { text } = await captured(() => lint(file, {}))
+  expect(text).toContain(`To write the repaired history: lango lint ${file} --output healed.json\n`)
+})
+
+test.each([
+  ['a stored session', [], { session: 's1', fix: true }, 'lango doctor --session ID --fix'],
+  ['several files', ['a.json', 'b.json'], { fix: true }, 'one file at a time'],
+  ['standard input in place', ['-'], { fix: true }, 'use --output FILE'],
+  ['both flags', ['a.json'], { fix: true, output: 'b.json' }, 'cannot be combined'],
+  ['the same file', ['a.json'], { output: './a.json' }, '--fix rewrites a.json'],
+])('refuses to repair %s', async (_name, files, flags, message) => {
+  await expect(lint(files, flags)).rejects.toMatchObject({
+    code: 'invalid-argument',
+    message: expect.stringContaining(message),
+  })
+})
+
+test.each([
+  ['a request inside a log entry', { at: 1, body: REFUSED }, {}, '--fix would change the form'],
+  ['several requests', [REFUSED, REFUSED], {}, 'holds 2 histories'],
+  ['a request for another vendor', REFUSED, { profile: 'gemini-3' }, 'is not a request for gemini-3'],
+])('--fix leaves the file of %s as it is', async (_name, content, flags, message) => {
+  const file = await written(content)
+  await expect(lint(file, { ...flags, fix: true })).rejects.toMatchObject({
+    code: 'invalid-argument',
+    message: expect.stringContaining(message),
+  })
+  expect(JSON.parse(await readFile(file, 'utf8'))).toEqual(content)
 })

@@ -85,7 +85,7 @@ const CODES: readonly [RegExp, number][] = [
   [/--modl /, 1],
   [/^lango sessions import s1\.jsonl$/, 1],
   [/^lango (lint --session s1 --app shop\b|doctor --all$)/, 3],
-  [/^npx lango lint request\.json/, 3],
+  [/^npx lango lint request\.json$/, 3],
   [/^curl localhost:18789\/api\/info/, 22],
   // They ask, and there is nobody to answer.
   [/^lango (erase --user ann|restore \/backups\/lango-monday\.db)$/, 1],

@@ -4,8 +4,8 @@ import { AgentError } from '../../errors.js'
 import { FORMAT_NAMES, type HistoryFile, readHistoryText, refuseEmpty } from '../../formats/history-files.js'
 import type { HistoryFormat } from '../../formats/recognize.js'
 import type { ProfileLint } from '../info.js'
-import { type CheckedHistory, checking, compareRequests, wireProfiles } from './check-histories.js'
-import { type HealedFile, healedFile } from './healed-file.js'
+import { type CheckedHistory, checking, compareRequests } from './check-histories.js'
+import { type HealedFile, healedFile, profilesToHealFor } from './healed-file.js'
 import { type Problem, problemsOf } from './problems.js'
 
 export interface CheckedText {
@@ -78,11 +78,7 @@ async function answerOf(
   const { name, messages, notes, profiles, whereOf } = checked
   const problems = problemsOf(profiles, whereOf)
   const history = read.histories[index]
-  const own = wireProfiles({ candidates: read.candidates.slice(0, 1) })
-  // Healed for the profile of its wire that rejects the most.
-  const worst = [...profiles]
-    .sort((one, other) => other.breaks - one.breaks)
-    .flatMap(({ profile }) => (own.includes(profile) ? profile : []))
+  const healFor = profilesToHealFor(profiles, read)
   return {
     name,
     messages,
@@ -90,7 +86,7 @@ async function answerOf(
     profiles: profiles.map(({ findings: _findings, ...verdict }) => verdict),
     problems: problems.slice(0, MOST_PROBLEMS),
     moreProblems: Math.max(0, problems.length - MOST_PROBLEMS),
-    ...(history && problems.length > 0 ? { healed: await healedFile(history, worst) } : {}),
+    ...(history && problems.length > 0 ? { healed: await healedFile(history, healFor) } : {}),
   }
 }
 

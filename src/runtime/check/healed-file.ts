@@ -7,7 +7,7 @@ import { isRecord } from '../../base/is-record.js'
 import { inSlices } from '../../base/pause.js'
 import { stableJson } from '../../base/stable-json.js'
 import { readConverse } from '../../formats/converse-messages.js'
-import type { FileHistory } from '../../formats/history-files.js'
+import type { FileHistory, HistoryFile } from '../../formats/history-files.js'
 import { neutralToMessages } from '../../formats/neutral-to-messages.js'
 import { headerLine, messageLine } from '../../formats/session-lines.js'
 import { readAnthropic, readChat, readGemini, readResponses } from '../../formats/wire-messages.js'
@@ -24,7 +24,9 @@ import {
   type StrictProfile,
 } from '../../testing/strict/profile.js'
 import { heal } from '../heal/heal.js'
+import type { ProfileLint } from '../info.js'
 import { profileProvider } from '../profile-provider.js'
+import { wireProfiles } from './check-histories.js'
 import { lintRequest } from './lint-request.js'
 import { type Problem, problemsOf } from './problems.js'
 
@@ -39,8 +41,23 @@ export interface HealedFile {
   left: Problem[]
 }
 
-/** Heals one history. `profiles` are those of the wire that a request was written for, the one to heal for first. */
-export async function healedFile(history: FileHistory, profiles: readonly string[]): Promise<HealedFile> {
+/** The profiles of a request's own wire among those that it was checked against, the one that rejects the most first. */
+export function profilesToHealFor(checked: readonly ProfileLint[], read: HistoryFile): string[] {
+  const own = wireProfiles({ candidates: read.candidates.slice(0, 1) })
+  return [...checked]
+    .sort((one, other) => other.breaks - one.breaks)
+    .flatMap(({ profile }) => (own.includes(profile) ? profile : []))
+}
+
+/**
+ * Heals one history. `profiles` are those of the wire that a request was written for, the one to heal for first.
+ * `exportName` is the file that a Lango export is written to.
+ */
+export async function healedFile(
+  history: FileHistory,
+  profiles: readonly string[],
+  exportName = 'healed.jsonl',
+): Promise<HealedFile> {
   if (history.kind === 'request') {
     const profile = STRICT_PROFILES.find(name => name === profiles[0])
     const family = profile && PROFILE_FACTS[profile].family
@@ -59,8 +76,8 @@ export async function healedFile(history: FileHistory, profiles: readonly string
     messages: [],
   }
   const text = await inSlices(lines(headerLine(session), healed))
-  const note = 'A Lango export. Take it over with: lango sessions import healed.jsonl'
-  return { fileName: 'healed.jsonl', text, note, left: [] }
+  const note = `A Lango export. Take it over with: lango sessions import ${exportName}`
+  return { fileName: exportName, text, note, left: [] }
 }
 
 function* lines(header: string, messages: readonly Message[]): Generator<void, string, void> {

@@ -1,0 +1,76 @@
+/** `lango lint --fix` and `--output`: writes the repaired history of a file. */
+import { readFile, realpath, stat } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+import { parseJson, withoutBom } from '../base/json.js'
+import { AgentError } from '../errors.js'
+import type { FileHistory } from '../formats/history-files.js'
+import type { CheckedFile } from '../runtime/check/check-histories.js'
+import { type HealedFile, healedFile, profilesToHealFor } from '../runtime/check/healed-file.js'
+import { problemsOf } from '../runtime/check/problems.js'
+import type { Flags } from './command.js'
+import { intoFile } from './into-file.js'
+
+/** A repaired history that was written. */
+export interface WrittenHistory extends Pick<HealedFile, 'profile' | 'note' | 'left'> {
+  file: string
+}
+
+/** Refuses flags and arguments with which no repaired history can be written. */
+export function checkHealFlags(files: readonly string[], { fix, output, session }: Flags): void {
+  if (!fix && output === undefined) return
+  const refuse = (message: string) => {
+    throw new AgentError('invalid-argument', `${message} See 'lango lint --help'.`)
+  }
+  if (session !== undefined)
+    refuse("--fix and --output are for files: 'lango doctor --session ID --fix' repairs a stored session.")
+  if (fix && output !== undefined) refuse('--fix and --output cannot be combined.')
+  const [file = '', ...others] = files
+  if (others.length > 0) refuse('--fix and --output repair one file at a time.')
+  if (fix && file === '-') refuse('Standard input cannot be rewritten: use --output FILE.')
+  if (output !== undefined && file !== '-' && resolve(output) === resolve(file))
+    refuse(`--output names the file itself: --fix rewrites ${file}.`)
+}
+
+/** Writes the repaired history of a checked file. `undefined` when nothing in it is rejected: nothing is written. */
+export async function writeHealed(
+  source: string,
+  { read, checked }: CheckedFile,
+  { fix, output = source }: Flags,
+): Promise<WrittenHistory | undefined> {
+  const [verdict, ...others] = checked
+  const [history] = read.histories
+  if (history === undefined || verdict === undefined) return undefined
+  if (others.length > 0) {
+    throw new AgentError(
+      'invalid-argument',
+      `${source} holds ${checked.length} histories, and --fix and --output repair one. Put each into a file of its own.`,
+    )
+  }
+  if (problemsOf(verdict.profiles, verdict.whereOf).length === 0) return undefined
+  const profiles = profilesToHealFor(verdict.profiles, read)
+  if (history.kind === 'request' && profiles.length === 0) {
+    throw new AgentError(
+      'invalid-argument',
+      `${source} is not a request for ${verdict.profiles.map(({ profile }) => profile).join(', ')}, so it cannot be repaired for it. Leave out --profile.`,
+    )
+  }
+  if (fix) await refuseOtherForm(source, history)
+  const { text, profile, note, left } = await healedFile(history, profiles, output)
+  const file = fix ? await realpath(source) : output
+  const mode = fix ? (await stat(file)).mode : undefined
+  await intoFile(file, write => write(text), mode)
+  return { file: output, ...(profile === undefined ? {} : { profile }), note, left }
+}
+
+/** Only a request body keeps its form: any other history is written as a Lango export, a part of a log as a body. */
+async function refuseOtherForm(source: string, history: FileHistory): Promise<void> {
+  const isBody =
+    history.kind === 'request' &&
+    isDeepStrictEqual(parseJson(withoutBom(await readFile(source, 'utf8'))), history.body)
+  if (isBody) return
+  throw new AgentError(
+    'invalid-argument',
+    `--fix would change the form of ${source}, which is not a request body alone. Write the repaired history to another file with --output.`,
+  )
+}
