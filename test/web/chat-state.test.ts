@@ -5,6 +5,7 @@ import { attachmentProblem } from '../../web/src/state/attachments.js'
 import type { Entry } from '../../web/src/state/entry.js'
 import { applyLiveEvent, liveEntries, newLiveRun } from '../../web/src/state/live-run.js'
 import { markdownBlocks } from '../../web/src/state/markdown-blocks.js'
+import { runStatus } from '../../web/src/state/run-status.js'
 import {
   NEW_THREAD,
   reduceThread,
@@ -417,4 +418,50 @@ test('an attachment that does not fit is refused in words that say the limit', (
   )
   const attached = [{ mimeType: 'image/png', data: 'x'.repeat(600_000) }]
   expect(attachmentProblem(attached, { name: 'b.png', size: 400_000 }, limit)).toMatch(/b\.png is too large/)
+})
+
+describe('the status of a run', () => {
+  const start: Body = { type: 'run-start', userId: 'user', agent, model: 'demo/demo' }
+  const end = (finishReason: 'stop' | 'aborted' | 'error'): Body => {
+    return { type: 'run-finish', finishReason, text: '', turns: 1, delegations: 0, usage }
+  }
+  const error = { name: 'AgentError', code: 'provider-rejected', message: 'No.', retryable: false } as const
+  const call: Body = { type: 'tool-call', author: agent, id: 'c1', name: 'send', args: {} }
+  const question: Body = { type: 'approval-request', id: 'c1', name: 'send', args: {} }
+
+  test.each<[string, Body[], object]>([
+    ['running before its end', [start], { type: 'running' }],
+    ['waiting while it asks for approval', [start, call, question], { type: 'waiting' }],
+    ['answered after its end', [start, end('stop')], { type: 'answered' }],
+    ['stopped after an abort', [start, end('aborted')], { type: 'stopped' }],
+    [
+      'failed with the words of its error',
+      [start, { type: 'error', error }, end('error')],
+      { type: 'failed', error: { code: 'provider-rejected', message: 'No.' } },
+    ],
+  ])('is %s, live and when it is stored', (_title, bodies, expected) => {
+    const run = newLiveRun({ runId: 'r1', afterSeq: 2 })
+    const live = reduce([
+      { type: 'run-sent', sessionId: 's', run },
+      { type: 'run-events', events: eventsOf(bodies).map(event => ({ event })) },
+    ])
+    expect(runStatus(live, 'r1')).toEqual(expected)
+    const last = bodies.at(-1)
+    if (last?.type !== 'run-finish') return
+    const lastRun = runItem({ status: 'finished', finishReason: last.finishReason })
+    const settled = reduce([{ type: 'run-stored', detail: detail({ lastRun }), messages: storedRun }], live)
+    expect(runStatus(settled, 'r1')).toEqual(expected)
+    // A later run of the chat changes nothing about this one.
+    const later = reduce(
+      [{ type: 'run-stored', detail: detail({ lastRun: runItem({ runId: 'r2' }) }), messages: [] }],
+      settled,
+    )
+    expect(runStatus(later, 'r1')).toEqual(expected)
+  })
+
+  test('is failed when only the stored run says so', () => {
+    const lastRun = runItem({ status: 'finished', finishReason: 'error' })
+    const state = reduce([{ type: 'opened', detail: detail({ lastRun }), messages: storedRun }])
+    expect(runStatus(state, 'r1')).toEqual({ type: 'failed' })
+  })
 })

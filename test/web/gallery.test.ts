@@ -2,6 +2,8 @@ import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { AgentError } from '../../src/errors.js'
+import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
 import { launchBrowser, openCleanPage } from '../support/browser.js'
 import { makeFolder, removeFolder } from '../support/temporary-folder.js'
 import { startWebServer, type WebServer } from '../support/web-server.js'
@@ -10,12 +12,19 @@ let browser: Browser
 let server: WebServer
 let folder: string
 let axe: string
+const REFUSED = 'messages.2: the model of this test refuses every request.'
 
 beforeAll(async () => {
   axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
   folder = await makeFolder()
   browser = await launchBrowser()
-  server = await startWebServer({ store: `sqlite:${folder}/chat.db` })
+  const refusing = new ScriptedProvider(() => ({ error: new AgentError('provider-rejected', REFUSED) }), {
+    id: 'refusing',
+  })
+  server = await startWebServer({
+    store: `sqlite:${folder}/chat.db`,
+    runtime: { agent: { model: 'demo/demo' }, providers: { refusing } },
+  })
 })
 
 afterAll(async () => {
@@ -82,6 +91,33 @@ test('two clicks show the error of the provider, a third heals the history and o
     .waitFor()
   expect(await notice.count()).toBe(0)
 })
+
+test.each([
+  ['light', {}],
+  ['dark', { colorScheme: 'dark' }],
+  ['phone', { viewport: { width: 390, height: 844 } }],
+])(
+  'a run of a broken history that fails is shown as failed, with its error, in %s',
+  async (name, options) => {
+    const page = await visit(options)
+    await page.route('**/api/sessions/*/heal', async route => {
+      const { runId } = route.request().postDataJSON()
+      await route.continue({
+        url: route.request().url().replace(/heal$/, 'runs'),
+        postData: { runId, text: 'And now?', model: 'refusing/any' },
+      })
+    })
+    await page.getByRole('button', { name: /^Killed in mid-tool/ }).click()
+    const notice = page.getByRole('region', { name: 'A broken history' })
+    await notice.getByRole('button', { name: 'Send it through Lango' }).click()
+    await notice.getByText(`The run failed: ${REFUSED}`).waitFor()
+    expect(await notice.getByText(/answered/).count()).toBe(0)
+    expect(await broken(page)).toEqual([])
+    const close = page.getByRole('button', { name: 'Close' })
+    if (name === 'phone' && (await close.count()) > 0) await close.first().click()
+    await photograph(page, `gallery-failed-${name}`)
+  },
+)
 
 test.each([
   ['dark', { colorScheme: 'dark' }],

@@ -1,8 +1,9 @@
 /** Broken histories to try: cards on the first page, and in an opened one what a provider says and what Lango makes of it. */
 import { useEffect, useState } from 'react'
 import { useChat, useObserved } from '../chat-context.js'
-import { Icon } from '../shared/icons.js'
+import { Icon, type IconName } from '../shared/icons.js'
 import type { BrokenHistory, SentAsItIs } from '../state/api.js'
+import { type RunStatus, runStatus } from '../state/run-status.js'
 
 /** Sessions that were opened from a card are known by their ids. */
 const OPENED = /^gallery-(.+)-[0-9a-f]{8}$/
@@ -76,12 +77,12 @@ export function BrokenNotice() {
 
 function BrokenChat({ id }: { id: string }) {
   const { client, thread, openPanel } = useChat()
-  const { live, lastRun } = useObserved(thread.state)
+  const state = useObserved(thread.state)
   const history = useHistories().find(entry => entry.id === id)
   const [refusal, setRefusal] = useState<SentAsItIs>()
   const [isBusy, setBusy] = useState(false)
   const [healedBy, setHealedBy] = useState<string>()
-  if (!history || (healedBy === undefined && (live || lastRun))) return null
+  if (!history || (healedBy === undefined && (state.live || state.lastRun))) return null
   const send = async () => {
     setBusy(true)
     await client.sendBroken(id).then(setRefusal, error => thread.showError(error))
@@ -120,18 +121,42 @@ function BrokenChat({ id }: { id: string }) {
           <span className="broken-next">next message: “{history.question}”</span>
         </div>
       ) : (
-        <p className="broken-healed" role="status">
-          <Icon name="check" />
-          <span>{live ? 'Repaired and sent.' : 'Repaired, sent and answered.'}</span>
-          <button
-            type="button"
-            className="button"
-            onClick={() => openPanel({ type: 'inspector', runId: healedBy })}
-          >
-            See what was repaired
-          </button>
-        </p>
+        <RunLine
+          status={runStatus(state, healedBy)}
+          onInspect={() => openPanel({ type: 'inspector', runId: healedBy })}
+        />
       )}
     </section>
   )
+}
+
+function RunLine({ status, onInspect }: { status: RunStatus; onInspect: () => void }) {
+  const { icon, text } = describe(status)
+  return (
+    <p className="broken-run" data-status={status.type} role="status">
+      <Icon name={icon} />
+      <span>{text}</span>
+      <button type="button" className="button" onClick={onInspect}>
+        See what was repaired
+      </button>
+    </p>
+  )
+}
+
+function describe(status: RunStatus): { icon: IconName; text: string } {
+  switch (status.type) {
+    case 'running':
+      return { icon: 'clock', text: 'Sent through Lango. The answer is not complete yet.' }
+    case 'waiting':
+      return { icon: 'shield', text: 'The run waits for your answer.' }
+    case 'stopped':
+      return { icon: 'stop', text: 'The run was stopped before it answered.' }
+    case 'answered':
+      return { icon: 'check', text: 'Repaired, sent and answered.' }
+    case 'failed':
+      return {
+        icon: 'warning',
+        text: status.error ? `The run failed: ${status.error.message}` : 'The run failed.',
+      }
+  }
 }
