@@ -128,6 +128,7 @@ export async function decide(
   }
   const form = questionForm(args)
   if (form) return (await import('./ask-form.js')).askForm(reason ?? `${name} asks`, form, signal)
+  if (reason !== undefined) note(plainLine(reason))
   note(`${name} needs approval: ${fitText(plainLine(JSON.stringify(args)), 4000)}`)
   const said = await ask('Allow it? [o]nce, [a]lways, [N]o: ', signal)
   if (said.startsWith('a')) return 'always'

@@ -12,7 +12,7 @@ export interface ApprovalAsk {
   args: Readonly<Record<string, unknown>>
   sessionId: string
   runId: string
-  /** Why a tool of ADK's wants a confirmation. */
+  /** Why the tool asks, where it says so. */
   reason?: string | undefined
   /** A confirmation of ADK's: `always` counts as `once`. */
   onceOnly?: boolean | undefined
@@ -56,11 +56,13 @@ export function openApprovalDesk(options: RunDeskOptions): ApprovalDesk {
   const desk = new ApprovalDesk({
     timeoutMs,
     given: earlier,
-    onRequest: ({ callId: id, tool: name, args }) => {
+    onRequest: ({ callId: id, tool: name, args, ...more }) => {
       const isEmitted = unanswered.get(id)?.tool === name && unanswered.delete(id)
-      if (!isEmitted) emit({ type: 'approval-request', id, name, args: { ...args } })
+      if (!isEmitted) emit({ type: 'approval-request', id, name, args: { ...args }, ...more })
       if (!onApproval) return
-      void askPerson(onApproval, { id, name, args, ...identity }).then(answer => desk.answer(id, answer))
+      void askPerson(onApproval, { id, name, args, ...more, ...identity }).then(answer =>
+        desk.answer(id, answer),
+      )
     },
     onOutcome: ({ callId, tool }, outcome) =>
       emit({ type: 'approval-answer', id: callId, name: tool, answer: outcome }),
@@ -95,6 +97,7 @@ export interface PendingApproval {
   readonly callId: string
   readonly tool: string
   readonly args: Readonly<Record<string, unknown>>
+  readonly reason?: string
 }
 
 export interface ApprovalDeskOptions {

@@ -60,9 +60,10 @@ export async function gatherTools(
     available,
     servers,
     adapterOptions: {
-      approve: ({ tool, args, context }) =>
-        runScope.getStore()?.approve({ callId: context.callId, tool: tool.name, args }, context.signal) ??
-        'no',
+      approve: ({ tool, args, context, reason }) => {
+        const call = { callId: context.callId, tool: tool.name, args, ...defined({ reason }) }
+        return runScope.getStore()?.approve(call, context.signal) ?? 'no'
+      },
       ...(approvalTimeoutMs === undefined ? {} : { approvalTimeoutMs }),
       ...(outputLimitTokens === undefined ? {} : { outputLimitTokens }),
       ...(outputs ? { keepWhole: (_callId, name, json, owner) => outputs.keep(name, json, owner) } : {}),

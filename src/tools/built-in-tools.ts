@@ -55,7 +55,9 @@ export function builtInTools(names: readonly string[], options: BuiltInToolOptio
     const { needsApproval, ...rest } = options
     const tool = MAKERS[name](rest)
     const asks = needsApproval?.[name]
-    return asks === undefined ? tool : { ...tool, needsApproval: asks }
+    if (asks === undefined) return tool
+    // A tool that asks by default may say why.
+    return { ...tool, needsApproval: asks && (tool.needsApproval || true) }
   })
 }
 

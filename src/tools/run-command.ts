@@ -36,7 +36,7 @@ export function runCommandTool(options: RunCommandOptions): Tool {
         .describe(`At most ${timeoutMs / 1000}.`),
     }),
     effect: 'once',
-    needsApproval,
+    needsApproval: needsApproval && (() => approvalReason(options)),
     // Its own timeout fires first: its message says more.
     timeoutMs: timeoutMs + GRACE_MS + 15_000,
     execute: async ({ command, timeout_seconds }, { signal }) => {
@@ -52,10 +52,26 @@ const MAX_OUTPUT_BYTES = 32_000
 /** A command that writes more is out of control. */
 const RUNAWAY_BYTES = 64_000_000
 
-async function start(command: string, { workspace, env, sandbox = 'auto' }: RunCommandOptions) {
+/** With `required` a command never runs without a sandbox: it fails. */
+async function approvalReason(options: RunCommandOptions): Promise<true | string> {
+  return options.sandbox === 'required' || (await usesSandbox(options)) ? true : WITHOUT_SANDBOX
+}
+
+const WITHOUT_SANDBOX =
+  'The command runs without a sandbox on this machine: it can reach the network and every file of its user.'
+
+function environmentOf({ env }: RunCommandOptions): Record<string, string> {
+  return { ...safeEnvironment(), TERM: 'dumb', NO_COLOR: '1', ...env }
+}
+
+async function usesSandbox(options: RunCommandOptions): Promise<boolean> {
+  return options.sandbox !== 'off' && (await hasBubblewrap(environmentOf(options)))
+}
+
+async function start(command: string, options: RunCommandOptions) {
+  const { workspace, sandbox } = options
   const folder = await realpath(workspace)
-  const environment = { ...safeEnvironment(), TERM: 'dumb', NO_COLOR: '1', ...env }
-  const isSandboxed = sandbox !== 'off' && (await hasBubblewrap(environment))
+  const isSandboxed = await usesSandbox(options)
   if (sandbox === 'required' && !isSandboxed) {
     throw new AgentError(
       'invalid-config',
@@ -65,7 +81,11 @@ async function start(command: string, { workspace, env, sandbox = 'auto' }: RunC
   const shell =
     process.platform === 'win32' ? ['cmd.exe', '/d', '/s', '/c', command] : ['/bin/sh', '-c', command]
   const [file = '', ...args] = isSandboxed ? bubblewrapCommand(folder, shell) : shell
-  const tree = spawnTree(file, args, { cwd: folder, env: environment, stdio: ['ignore', 'pipe', 'pipe'] })
+  const tree = spawnTree(file, args, {
+    cwd: folder,
+    env: environmentOf(options),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   return { tree, sandbox: isSandboxed ? 'bubblewrap' : 'none' }
 }
 

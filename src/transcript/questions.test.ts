@@ -31,6 +31,11 @@ const outcome = 'c2: it is not known whether pay took effect (happened, run or l
 
 test.each<[string, RunEventBody[], string[]]>([
   ['both kinds, in order', [ask, unknown], [approval, outcome]],
+  [
+    'an approval with a reason',
+    [{ ...ask, reason: 'It is a lot.' }],
+    ['c1: It is a lot. pay needs approval (once, always or no)'],
+  ],
   ['an answered approval', [ask, { type: 'approval-answer', id: 'c1', name: 'pay', answer: 'once' }], []],
   ['an answered outcome', [unknown, { ...unknown, answer: 'run' }], []],
   ['an outcome that is not asked about', [{ ...unknown, asks: false }], []],

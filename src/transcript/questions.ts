@@ -39,7 +39,7 @@ export class OpenQuestions {
 }
 
 /** A question as people read it, without the arguments of its call. */
-export function questionText({ tool, args, asks }: RunQuestion): string {
+export function questionText({ tool, args, asks, reason }: RunQuestion): string {
   if (asks === 'result') {
     const asked = tool === INPUT_TOOL && args.message
     return typeof asked === 'string' && asked !== ''
@@ -47,7 +47,7 @@ export function questionText({ tool, args, asks }: RunQuestion): string {
       : `${tool} waits for its result (an object)`
   }
   return asks === 'approval'
-    ? `${tool} needs approval (once, always or no)`
+    ? `${reason === undefined ? '' : `${reason} `}${tool} needs approval (once, always or no)`
     : `it is not known whether ${tool} took effect (happened, run or leave)`
 }
 

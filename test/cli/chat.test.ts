@@ -195,6 +195,25 @@ describe('approvals', () => {
     expect(server.violations).toEqual([])
   })
 
+  test('of a command without a sandbox say so', async () => {
+    const toolCalls = [{ name: 'run_command', args: { command: 'touch ran.txt' } }]
+    const server = await serve({ profile: 'openai-chat', script: [{ toolCalls }, { text: 'Not run.' }] })
+    const cwd = await temporaryFolder()
+    const config = {
+      providers: { fake: { type: 'openai-compatible', baseUrl: server.baseUrl, apiKey: 'test' } },
+      agent: { model: 'fake/gpt-4.1', tools: ['run_command'] },
+      tools: { sandbox: 'off' },
+    }
+    await writeFile(join(cwd, 'lango.config.json'), JSON.stringify(config))
+    const terminal = start({ cwd })
+    await terminal.waitFor(READY)
+    say(terminal, 'run it')
+    await terminal.waitFor(/Allow run_command\? The command runs without a sandbox on this\s+machine/)
+    terminal.type('n')
+    await terminal.waitFor('Not run.')
+    expect(existsSync(join(cwd, 'ran.txt'))).toBe(false)
+  })
+
   test('are not given by somebody who is typing, nor by Ctrl-C', async () => {
     const server = await serve({
       profile: 'openai-chat',

@@ -79,6 +79,26 @@ describe('a tool that needs approval', () => {
     expect(stored.find(event => event.type === 'approval-answer')).toMatchObject({ answer: 'once' })
   })
 
+  test('gives the reason that the tool returns to the caller, in the event and in the open question', async () => {
+    const tool = { ...deploy, needsApproval: () => 'It cannot be undone.' }
+    const runtime = await start([call('prod'), { text: 'done' }], {
+      agent: { name: 'root', model: 'play/m', tools: [tool] },
+    })
+    const reasons: unknown[] = []
+    const events = await collect(runtime, {
+      text: 'go',
+      onApproval: ({ reason }) => {
+        reasons.push(reason)
+        return true
+      },
+    })
+    expect(reasons).toEqual(['It cannot be undone.'])
+    expect(events.find(({ type }) => type === 'approval-request')).toMatchObject({
+      reason: 'It cannot be undone.',
+    })
+    expect(done).toEqual(['prod'])
+  })
+
   test.each([
     ['says no', () => 'no' as const],
     ['fails to ask', () => Promise.reject(new TypeError('no window'))],

@@ -33,7 +33,7 @@ export interface WebServer {
 /** Serves the built page and an agent with three small tools. */
 export async function startWebServer(options: WebServerOptions): Promise<WebServer> {
   const { modelUrl, store, port = 0, tokens, workspace, webRoot = await builtWeb() } = options
-  const builtIn = workspace ? builtInTools(BUILT_IN, { workspace }) : []
+  const builtIn = workspace ? builtInTools(BUILT_IN, { workspace, sandbox: 'off' }) : []
   const runtime = await createRuntime({
     store,
     providers: modelUrl

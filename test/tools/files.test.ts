@@ -37,9 +37,7 @@ describe('the set of built-in tools', () => {
   })
 
   test('asks before writing and running, unless configured otherwise', async () => {
-    const asking = builtInTools(BUILT_IN_TOOL_NAMES, { workspace }).filter(
-      tool => tool.needsApproval === true,
-    )
+    const asking = builtInTools(BUILT_IN_TOOL_NAMES, { workspace }).filter(tool => tool.needsApproval)
     expect(asking.map(tool => tool.name)).toEqual(['write_file', 'edit_file', 'run_command'])
     const [write, fetch] = builtInTools(['write_file', 'fetch_url'], {
       workspace,

@@ -2,6 +2,7 @@ import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Tool } from '../../src/tool.js'
+import { builtInTools } from '../../src/tools/built-in-tools.js'
 import { safeEnvironment } from '../../src/tools/mcp-process.js'
 import { BoundedOutput, type RunCommandOptions, runCommandTool } from '../../src/tools/run-command.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
@@ -218,6 +219,30 @@ describe('the sandbox', () => {
       expect(calls[1]).toContain(flags)
     }
     expect(calls[1]?.match(/--bind /g)).toHaveLength(1)
+  })
+
+  test('that is missing is the reason of the approval; a command in a sandbox is approved without one', async () => {
+    const reasonOf = (sandbox: 'auto' | 'required' | 'off', env?: Record<string, string>) => {
+      const [tool] = builtInTools(['run_command'], { workspace, sandbox, env })
+      if (typeof tool?.needsApproval !== 'function') return tool?.needsApproval
+      return tool.needsApproval({ command: 'true' })
+    }
+    const [works, broken] = [await standIn(true), await standIn(false)]
+    expect(await reasonOf('auto', works)).toBe(true)
+    expect(await reasonOf('auto', broken)).toContain('runs without a sandbox on this machine')
+    expect(await reasonOf('off', works)).toContain('runs without a sandbox on this machine')
+    // Without a sandbox such a command does not run at all.
+    expect(await reasonOf('required', broken)).toBe(true)
+  })
+
+  test.each([
+    [true, expect.any(Function)],
+    [false, false],
+  ])('has a reason when the approval is set to %s, where a person is asked', (asks, expected) => {
+    const options = { workspace, needsApproval: { run_command: asks, read_file: asks } }
+    const [command, file] = builtInTools(['run_command', 'read_file'], options)
+    expect(command?.needsApproval).toEqual(expected)
+    expect(file?.needsApproval).toBe(asks)
   })
 
   test('that does not work is not used, and where it is required nothing runs', async () => {

@@ -46,10 +46,11 @@ test.each([
   expect(await card.getAttribute('data-status')).toBe('done')
 })
 
-test('the example of a command asks first', async () => {
+test('the example of a command asks first, and says that the command runs without a sandbox', async () => {
   const page = await visit()
   await page.getByRole('button', { name: 'Ask me first' }).click()
   const card = page.getByRole('article', { name: 'Tool run_command' })
+  await card.getByText('The command runs without a sandbox on this machine').waitFor()
   await card.getByRole('button', { name: 'Refuse' }).click()
   await page.locator('.answer-footer').waitFor()
   expect(await card.getAttribute('data-status')).toBe('failed')

@@ -10,6 +10,8 @@ export type CallContext = Omit<ToolContext, 'idempotencyKey' | 'attempt'>
 export interface ApprovalRequest {
   tool: Tool
   args: Record<string, unknown>
+  /** Why the tool asks, where it says so. */
+  reason?: string
   /** `signal` is aborted when the run is stopped or the time for an answer is over. */
   context: CallContext
 }
@@ -28,12 +30,16 @@ export interface ApprovalSeam {
  * Whether a call may run: `undefined`, or the words that tell the model why it may not. Only a plain yes lets it
  * run: silence, an abort and a failure to ask are refusals.
  */
-export async function refusalOf(request: ApprovalRequest, seam: ApprovalSeam): Promise<string | undefined> {
-  const { tool, args, context } = request
+export async function refusalOf(
+  call: Omit<ApprovalRequest, 'reason'>,
+  seam: ApprovalSeam,
+): Promise<string | undefined> {
+  const { tool, args, context } = call
   const { needsApproval } = tool
   const asks = typeof needsApproval === 'function' ? await needsApproval(args) : (needsApproval ?? false)
   if (!asks || approvedTools(context).includes(tool.name)) return undefined
   if (!seam.approve) return `Tool "${tool.name}" needs a person's approval, and nobody can be asked here.`
+  const request = typeof asks === 'string' ? { ...call, reason: asks } : call
   const outcome = await ask(request, seam.approve, seam.approvalTimeoutMs)
   if (outcome === 'always') context.state.set(APPROVALS_STATE_KEY, [...approvedTools(context), tool.name])
   return outcome === 'once' || outcome === 'always' ? undefined : refusalText(tool.name, outcome, seam)

@@ -79,7 +79,7 @@ export class CallPrompt<Answer = unknown> implements Component {
   render(width: number): string[] {
     const theme = this.#theme
     const { title, call, options } = this.#question
-    const reason = call.reason === undefined ? '' : ` ${theme.dim(plainLine(call.reason))}`
+    const reason = call.reason === undefined ? '' : ` ${plainLine(call.reason)}`
     const [before, after] = title
     const name = theme.bold(plainLine(call.name))
     const words = `${before} ${name}${after === '?' ? '' : ' '}${after}${reason}`
