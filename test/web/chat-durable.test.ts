@@ -1,6 +1,6 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { builtWeb, launchBrowser, openPage } from '../support/browser.js'
+import { builtWeb, checkAccessible, launchBrowser, openPage, say } from '../support/browser.js'
 import { type Child, runScript } from '../support/child.js'
 import { eventually } from '../support/eventually.js'
 import { gate, startPacedModel } from '../support/paced-model.js'
@@ -61,6 +61,51 @@ test('a server that is killed in mid-answer and comes back continues the run, an
   expect(await count('Be careful')).toBe(1)
   expect(await count('Words before the end')).toBe(0)
   expect(await count('The answer was interrupted')).toBe(0)
+})
+
+test('a server that is lost while nothing runs is reported, and the page recovers when it is back', async () => {
+  const store = `sqlite:${await temporaryFolder()}/chat.db`
+  const first = await startWebServer({ store })
+  const { page, problems } = await openPage(browser, { url: first.url })
+  onTestFinished(() => page.context().close())
+  const thread = page.locator('.thread')
+  const lost = page.getByText('The server does not answer; trying again')
+  await say(page, 'First words')
+  await page.locator('.answer-footer').waitFor()
+  await first.close()
+  await lost.waitFor()
+  // A message that cannot be sent stays in its field.
+  await say(page, 'Second words')
+  const field = page.getByRole('textbox', { name: 'Message' })
+  await eventually(() => field.inputValue()).toBe('Second words')
+  expect(await page.getByRole('alert').count()).toBe(0)
+  await checkAccessible(page)
+  const address = page.url()
+  const second = await startWebServer({ store, port: first.port })
+  onTestFinished(() => second.close())
+  await eventually(() => lost.count()).toBe(0)
+  await field.press('Enter')
+  await eventually(() => page.locator('.answer-footer').count()).toBe(2)
+  expect(await thread.getByText('Second words', { exact: true }).count()).toBe(1)
+  expect(page.url()).toBe(address)
+  expect(problems).toEqual([])
+})
+
+test('a chat that is opened while the server is lost opens when the server is back', async () => {
+  const store = `sqlite:${await temporaryFolder()}/chat.db`
+  const first = await startWebServer({ store })
+  const key = { appName: 'lango', userId: 'user', sessionId: 'kept' }
+  await first.runtime.store.createSession(key, {}, { title: 'Kept' })
+  await first.runtime.store.appendMessage(key, { role: 'user', content: 'Stored words', timestamp: 1 })
+  const { page } = await openPage(browser, { url: first.url })
+  onTestFinished(() => page.context().close())
+  await page.getByRole('link', { name: /Kept/ }).waitFor()
+  await first.close()
+  await page.getByRole('link', { name: /Kept/ }).click()
+  await page.getByRole('heading', { name: 'The server does not answer; trying again' }).waitFor()
+  const second = await startWebServer({ store, port: first.port })
+  onTestFinished(() => second.close())
+  await page.locator('.thread').getByText('Stored words').waitFor()
 })
 
 const TOTAL = 10_000

@@ -1,10 +1,11 @@
 import { useEffect, useMemo, useState } from 'react'
 import { createClient } from '../../src/client/create-client.js'
 import { ChatApp } from './chat-app.js'
+import { ServerLink } from './server-link.js'
 import { Logo } from './shared/icons.js'
 import { readStored, writeStored } from './shared/stored.js'
 import type { ModelChoice, ServerInfo } from './state/api.js'
-import { problemOf } from './state/problem-of.js'
+import { problemOf, SERVER_LOST } from './state/problem-of.js'
 import type { Problem } from './state/thread-state.js'
 import { TokenGate } from './token-gate.js'
 
@@ -22,7 +23,11 @@ export function App() {
   const [token, setToken] = useState(() => readStored(TOKEN_KEY, 'session'))
   const [attempt, setAttempt] = useState(0)
   const [loaded, setLoaded] = useState<Loaded>({ status: 'loading' })
-  const client = useMemo(() => createClient(token ? { token } : {}), [token])
+  const link = useMemo(() => new ServerLink(), [])
+  const client = useMemo(
+    () => createClient({ fetch: link.fetch, ...(token ? { token } : {}) }),
+    [link, token],
+  )
   // biome-ignore lint/correctness/useExhaustiveDependencies: a new attempt is a reason to ask again.
   useEffect(() => {
     let isCurrent = true
@@ -40,7 +45,8 @@ export function App() {
     const timer = setInterval(() => setAttempt(count => count + 1), RETRY_MS)
     return () => clearInterval(timer)
   }, [isWaiting])
-  if (loaded.status === 'ready') return <ChatApp client={client} info={loaded.info} models={loaded.models} />
+  if (loaded.status === 'ready')
+    return <ChatApp client={client} link={link} info={loaded.info} models={loaded.models} />
   if (loaded.status === 'loading') return <div className="splash" role="status" aria-label="Loading" />
   if (loaded.problem.code === 'unauthorized') {
     const enter = (next: string) => {
@@ -52,9 +58,8 @@ export function App() {
   return (
     <main className="empty-state splash" role="alert">
       <Logo size={52} />
-      <h1>{loaded.problem.code === 'too-many' ? 'Too many attempts' : 'The server does not answer'}</h1>
+      <h1>{loaded.problem.code === 'too-many' ? 'Too many attempts' : SERVER_LOST}</h1>
       <p>{loaded.problem.message}</p>
-      <p className="hint">Trying again by itself.</p>
     </main>
   )
 }

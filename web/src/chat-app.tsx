@@ -17,6 +17,7 @@ import { useChosenModel } from './chosen-model.js'
 import { useRunOptions } from './chosen-thinking.js'
 import { PanelHost } from './panel-host.js'
 import { listenForRuns } from './run-channel.js'
+import type { ServerLink } from './server-link.js'
 import { SessionsController } from './sessions-controller.js'
 import { ShortcutsDialog } from './shortcuts-dialog.js'
 import { Sidebar } from './sidebar/sidebar.js'
@@ -37,13 +38,14 @@ const SettingsDialog = lazy(() =>
 
 interface ChatAppProps {
   client: LangoClient
+  link: ServerLink
   info: ServerInfo
   models: readonly ModelChoice[]
 }
 
 /** The page: chats at the left, one of them in the middle, a panel at the right when it is asked for. */
-export function ChatApp({ client, info, models }: ChatAppProps) {
-  const { thread, sessions, variants } = useControllers(client)
+export function ChatApp({ client, link, info, models }: ChatAppProps) {
+  const { thread, sessions, variants } = useControllers(client, link)
   const area = useRef<HTMLTextAreaElement>(null)
   const searchField = useRef<HTMLInputElement>(null)
   const { openId, isCheck, ...places } = usePlaces(thread, area)
@@ -56,6 +58,7 @@ export function ChatApp({ client, info, models }: ChatAppProps) {
   const actions = { finding, setModel, setThinking, openSession, openPanel, openCheck, inspectMessage }
   const context = useContextValue({
     client,
+    link: link.state,
     thread,
     sessions,
     variants,
@@ -211,7 +214,7 @@ const PHONE_WIDTH = 760
 /** Up to here the chats give way to a panel. */
 const WIDE_WIDTH = 1199
 
-function useControllers(client: LangoClient) {
+function useControllers(client: LangoClient, link: ServerLink) {
   const controllers = useMemo(() => {
     const thread = new ThreadController(client)
     const sessions = new SessionsController(client)
@@ -229,8 +232,16 @@ function useControllers(client: LangoClient) {
     const leaving = new AbortController()
     document.addEventListener('visibilitychange', onVisible, { signal: leaving.signal })
     listenForRuns(leaving.signal, () => void controllers.sessions.refresh())
-    return () => leaving.abort()
-  }, [controllers])
+    const unsubscribe = link.state.subscribe(() => {
+      if (link.state.get() === 'lost') return
+      void controllers.sessions.refresh()
+      void controllers.thread.reload()
+    })
+    return () => {
+      leaving.abort()
+      unsubscribe()
+    }
+  }, [controllers, link])
   return controllers
 }
 

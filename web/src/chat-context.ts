@@ -15,6 +15,8 @@ export type Panel =
 
 export interface ChatContextValue {
   client: LangoClient
+  /** Whether the server answers. */
+  link: Observable<'open' | 'lost'>
   thread: ThreadController
   sessions: SessionsController
   variants: VariantsController

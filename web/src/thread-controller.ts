@@ -63,9 +63,11 @@ export class ThreadController {
     if (sessionId === undefined || sessionId !== this.state.get().sessionId) await this.#openAnew(sessionId)
   }
 
-  /** Tries again to open a session that could not be opened. */
+  /** Loads again what could not be loaded: by hand, or after a time in which the server did not answer. */
   async reload(): Promise<void> {
-    await this.#openAnew(this.state.get().sessionId)
+    const { status, sessionId, problem } = this.state.get()
+    if (problem?.code === 'unreachable') this.dismissProblem()
+    await (status === 'failed' ? this.#openAnew(sessionId) : this.refresh())
   }
 
   async #openAnew(sessionId: string | undefined): Promise<void> {

@@ -2,6 +2,7 @@ import type { RefObject } from 'react'
 import { useChat, useObserved } from '../chat-context.js'
 import { FindBar } from '../exchange/find-bar.js'
 import { Icon, type IconName } from '../shared/icons.js'
+import { SERVER_LOST } from '../state/problem-of.js'
 import type { ThreadState } from '../state/thread-state.js'
 import { ChatHeader } from './chat-header.js'
 import { Composer } from './composer.js'
@@ -40,7 +41,8 @@ export function ChatPage({ area, isSidebarOpen, onToggleSidebar }: ChatPageProps
 }
 
 function ChatBody({ state }: { state: ThreadState }) {
-  const { thread, openSession } = useChat()
+  const { thread, link, openSession } = useChat()
+  const isLost = useObserved(link) === 'lost'
   if (state.status === 'missing') {
     return (
       <div className="empty-state">
@@ -55,7 +57,7 @@ function ChatBody({ state }: { state: ThreadState }) {
   if (state.status === 'failed') {
     return (
       <div className="empty-state" role="alert">
-        <h2>The chat could not be opened</h2>
+        <h2>{isLost ? SERVER_LOST : 'The chat could not be opened'}</h2>
         <p>{state.problem?.message}</p>
         <button type="button" className="button primary" onClick={() => void thread.reload()}>
           Try again
@@ -81,16 +83,18 @@ function Skeleton() {
 
 /** What stands quietly over the composer: a lost connection, a refused message, the demo. */
 function Notices({ state }: { state: ThreadState }) {
-  const { info, model, thread } = useChat()
+  const { info, model, thread, link } = useChat()
+  const isLost = useObserved(link) === 'lost' || state.connection === 'lost'
+  const isSaid = isLost && state.problem?.code === 'unreachable'
   const isDemo = info.demo && (model ?? info.model).startsWith('demo/')
   return (
     <>
-      {state.connection === 'lost' ? (
+      {isLost ? (
         <Notice icon="info" tone="quiet" role="status">
-          {location.host} does not answer. Trying again by itself; the answer goes on there meanwhile.
+          {SERVER_LOST}
         </Notice>
       ) : null}
-      {state.problem && state.status !== 'failed' ? (
+      {state.problem && state.status !== 'failed' && !isSaid ? (
         <Notice icon="warning" tone="error" role="alert" onClose={() => thread.dismissProblem()}>
           {state.problem.message}
         </Notice>

@@ -84,8 +84,10 @@ function SearchField({ field }: { field: RefObject<HTMLInputElement | null> }) {
 const LOAD_AHEAD_PIXELS = 300
 
 function SessionList() {
-  const { sessions, thread } = useChat()
+  const { sessions, thread, link } = useChat()
   const state = useObserved(sessions.state)
+  // The chat says that the server does not answer.
+  const isSaid = useObserved(link) === 'lost' && state.problem?.code === 'unreachable'
   const { sessionId, live } = useObserved(thread.state)
   const isLive = live !== undefined && live.phase !== 'finished'
   const isAsked = isLive && live.items.some(item => item.kind === 'tool' && asksPerson(item))
@@ -101,7 +103,7 @@ function SessionList() {
     return <p className="list-note">{emptyText(state.status, state.search)}</p>
   return (
     <>
-      {state.problem ? (
+      {state.problem && !isSaid ? (
         <p className="list-problem" role="alert">
           {state.problem.message}
         </p>

@@ -1,17 +1,26 @@
 import { own } from '../../../src/base/own.js'
+import { ClientError } from '../../../src/client/client-error.js'
 import type { Problem } from './thread-state.js'
+
+/** Shown while requests get no answer. The page recovers when the server answers again. */
+export const SERVER_LOST = 'The server does not answer; trying again'
 
 /** What went wrong, in words that say what to do. Knows the client's errors and those of fetch. */
 export function problemOf(error: unknown): Problem {
-  const inner = problemDocument(error)
-  if (inner) return inner
-  if (error instanceof TypeError) {
+  if (isUnanswered(error)) {
     return {
       code: 'unreachable',
-      message: `${serverAddress()} cannot be reached. If it was stopped, start it again (lango serve, or npm start in a clone); if it is on another machine, check the network.`,
+      message: `${serverAddress()} does not answer. If it was stopped, start it again (lango serve, or npm start in a clone); if it is on another machine, check the network.`,
     }
   }
+  const inner = problemDocument(error)
+  if (inner) return inner
   return { code: 'internal', message: error instanceof Error ? error.message : String(error) }
+}
+
+/** The client gives the status 0 to a request without an answer. */
+function isUnanswered(error: unknown): boolean {
+  return error instanceof TypeError || (error instanceof ClientError && error.status === 0 && error.retryable)
 }
 
 /** The address of this page's server. Tests run without a page. */
