@@ -1,6 +1,7 @@
 /**
  * Which models cannot answer now, as far as this process knows. A model that failed is left alone for a while; then one
  * request tries it, and the others follow when it has answered. The pauses have jitter and grow while it keeps failing.
+ * A pause that the provider asks for is kept up to a minute: then one request a minute finds out whether it is over.
  */
 import type { AgentError, AgentErrorCode } from '../errors.js'
 
@@ -18,6 +19,7 @@ const FAILURES: Partial<Record<AgentErrorCode, 'model' | 'provider'>> = {
 /** The first pause; it doubles with each further failure. */
 const FIRST_PAUSE_MS = 2000
 const LONGEST_PAUSE_MS = 120_000
+const LONGEST_ASKED_MS = 60_000
 
 interface Down {
   until: number
@@ -56,7 +58,10 @@ export class ProviderHealth {
     const name = scope === 'provider' ? '' : model
     const failures = (this.#of(provider).get(name)?.failures ?? 0) + 1
     const { retryAfterMs } = error.details
-    const pauseMs = Math.max(this.#pauseMs(failures), typeof retryAfterMs === 'number' ? retryAfterMs : 0)
+    const pauseMs =
+      typeof retryAfterMs === 'number'
+        ? Math.min(LONGEST_ASKED_MS, Math.max(this.#pauseMs(failures), retryAfterMs))
+        : this.#pauseMs(failures)
     this.#of(provider).set(name, { until: this.#now() + pauseMs, failures, code: error.code })
     return true
   }

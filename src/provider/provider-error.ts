@@ -52,6 +52,24 @@ export function abortedError(context: ErrorContext, cause?: unknown): AgentError
   })
 }
 
+/** The provider has asked for a pause that is longer than the retries may wait: the request was not sent. */
+export function pausedError(context: ErrorContext, waitMs: number): AgentError {
+  const { provider, model } = context
+  const retryAfterMs = Math.ceil(waitMs)
+  return new AgentError(
+    'provider-rate-limit',
+    `${nameOf(context)} ${VERBS['provider-rate-limit']}: it allows no request for another ${durationWords(waitMs)}. ` +
+      'One request a minute is sent to see whether it answers sooner. Try again later, or use another model.',
+    { retryable: true, details: { provider, model, retryAfterMs } },
+  )
+}
+
+function durationWords(ms: number): string {
+  if (ms < 120_000) return `${Math.ceil(ms / 1000)} s`
+  if (ms < 7_200_000) return `${Math.round(ms / 60_000)} min`
+  return ms < 172_800_000 ? `${Math.round(ms / 3_600_000)} h` : `${Math.round(ms / 86_400_000)} days`
+}
+
 /** A stream that ends without its closing event may have lost any part of the answer. */
 export function cutStreamError(context: ErrorContext): AgentError {
   return new AgentError(
@@ -224,7 +242,11 @@ function isContextText(message: string): boolean {
 function sentence(code: AgentErrorCode, message: string, facts: ErrorFacts, context: ErrorContext): string {
   const status = facts.status === undefined ? '' : ` (${facts.status})`
   const hint = errorHint([message, ...facts.codes, ...facts.names].join(' ').slice(0, MOST_SEARCHED))
-  const advice = hint === undefined ? ADVICE[code] : `(${hint})`
+  const pause =
+    code === 'provider-rate-limit' && facts.retryAfterMs
+      ? `(It asks for a pause of ${durationWords(facts.retryAfterMs)}.)`
+      : undefined
+  const advice = hint === undefined ? (ADVICE[code] ?? pause) : `(${hint})`
   const verb = lacksCredentials(facts) ? 'has no credentials' : VERBS[code]
   return `${nameOf(context)} ${verb ?? 'failed'}${status}: ${message}${advice ? ` ${advice}` : ''}`
 }

@@ -1,10 +1,24 @@
 import { Scope } from '../base/scope.js'
+import { timerMs } from '../base/timer-ms.js'
+import type { AgentError } from '../errors.js'
 
 /** What the headers of an answer say about requests that are left. */
 interface Allowance {
   limit?: number | undefined
   remaining: number
   resetAt: number
+}
+
+/** The longest wait that a caller accepts, and the error of one that is longer. */
+export interface LongestWait {
+  ms: number
+  error(waitMs: number): AgentError
+}
+
+interface Waiting {
+  longest: LongestWait | undefined
+  send(sentAt: number): void
+  fail(error: AgentError): void
 }
 
 /**
@@ -17,11 +31,13 @@ interface Allowance {
  * - Headers (`x-ratelimit-*`, `anthropic-ratelimit-*`) say how many are left until when.
  * - A refusal without them makes all wait for its Retry-After; then requests go one by one, as many as were taken
  *   before the refusal, a little slower, and faster again while none is refused.
+ * - A wait that is longer than a caller accepts fails its request at once. One request a minute is sent all the same: its
+ *   answer ends the pause. A process does not stop asking for hours because of one header.
  */
 export class RateLimiter {
   readonly #now: () => number
   readonly #first: number
-  readonly #queue: ((sentAt: number) => void)[] = []
+  readonly #queue: Waiting[] = []
   #timer: NodeJS.Timeout | undefined
   #pending = 0
   /** How many are sent within a second while nothing is known, and whether anything was answered yet. */
@@ -37,6 +53,8 @@ export class RateLimiter {
   #taken: number[] = []
   #lastSent = 0
   #pausedUntil = 0
+  /** When the refusal came that began the pause. */
+  #pausedAt = 0
   #allowance: Allowance | undefined
   /** Milliseconds between two requests, once a refusal has taught it. */
   #intervalMs: number | undefined
@@ -55,24 +73,41 @@ export class RateLimiter {
   get waitMs(): number {
     const { length } = this.#queue
     const each = this.#intervalMs ?? 0
-    return Math.min(this.#nextInMs(), LONGEST_ESTIMATE_MS) + length * each
+    return this.#nextInMs() + length * each
   }
 
-  /** Resolves when the request may be sent, with the time. Rejects when the signal is aborted. */
-  async take(signal?: AbortSignal): Promise<number> {
-    if (this.#queue.length === 0 && this.#nextInMs() === 0) return this.#sent()
+  /**
+   * Resolves when the request may be sent, with the time. Rejects when the signal is aborted, and when the wait is or
+   * becomes longer than `longest`.
+   */
+  async take(signal?: AbortSignal, longest?: LongestWait): Promise<number> {
+    signal?.throwIfAborted()
+    const waitMs = this.#nextInMs()
+    if (longest && waitMs > longest.ms) {
+      if (this.#now() - this.#lastSent < PROBE_MS) throw longest.error(waitMs)
+      return this.#sent()
+    }
+    if (this.#queue.length === 0 && waitMs === 0) return this.#sent()
     return new Promise<number>((resolve, reject) => {
-      const go = (sentAt: number) => {
-        signal?.removeEventListener('abort', leave)
-        resolve(sentAt)
+      const waiting: Waiting = {
+        longest,
+        send: sentAt => {
+          signal?.removeEventListener('abort', leave)
+          resolve(sentAt)
+        },
+        fail: error => {
+          signal?.removeEventListener('abort', leave)
+          reject(error)
+        },
       }
       const leave = () => {
-        const at = this.#queue.indexOf(go)
+        const at = this.#queue.indexOf(waiting)
         if (at >= 0) this.#queue.splice(at, 1)
+        if (this.#queue.length === 0) this.#stopTimer()
         reject(signal?.reason)
       }
       signal?.addEventListener('abort', leave, { once: true })
-      this.#queue.push(go)
+      this.#queue.push(waiting)
       this.#serve()
     })
   }
@@ -83,6 +118,8 @@ export class RateLimiter {
     if (isSuccess) {
       if (sentAt >= this.#burstAt) this.#firstAnswerAt ??= this.#now()
       this.#isAnswered = true
+      // Only a probe is sent during a pause.
+      if (this.#pausedUntil > this.#now() && sentAt > this.#pausedAt) this.#endPause()
       this.#serve()
       return
     }
@@ -100,7 +137,10 @@ export class RateLimiter {
   /** The provider has refused a request that was sent at a time. */
   refused(retryAfterMs: number | undefined, sentAt = this.#now()): void {
     const now = this.#now()
-    this.#pausedUntil = Math.max(this.#pausedUntil, now + (retryAfterMs ?? 1000))
+    const until = now + (retryAfterMs ?? 1000)
+    // Of requests that were sent together, the longest pause counts; the refusal of a later one is newer.
+    this.#pausedUntil = sentAt > this.#pausedAt ? until : Math.max(this.#pausedUntil, until)
+    this.#pausedAt = now
     const windowMs = Math.min(MEMORY_MS, Math.max(1000, retryAfterMs ?? 0))
     // This one was not taken. Those that are under way were: a refusal comes sooner than an answer.
     this.#taken.splice(this.#taken.lastIndexOf(sentAt), 1)
@@ -112,6 +152,11 @@ export class RateLimiter {
     this.#intervalMs = isNew ? learnt : Math.max(learnt, this.#intervalMs ?? 0)
     this.#slowSince = now
     this.#ceiling = this.#first
+  }
+
+  #endPause(): void {
+    this.#pausedUntil = 0
+    this.#intervalMs = undefined
   }
 
   #sent(): number {
@@ -196,18 +241,29 @@ export class RateLimiter {
     this.#noteLateness()
     while (this.#queue.length > 0) {
       const waitMs = this.#nextInMs()
-      if (waitMs > 0) {
+      if (waitMs > 0 && !this.#refuseImpatient(waitMs)) {
         this.#serveIn(Math.ceil(waitMs))
         return
       }
-      this.#queue.shift()?.(this.#sent())
+      if (waitMs === 0) this.#queue.shift()?.send(this.#sent())
     }
     this.#stopTimer()
   }
 
+  /** Fails those in the queue that do not wait so long. Returns whether there were any. */
+  #refuseImpatient(waitMs: number): boolean {
+    const impatient = this.#queue.filter(({ longest }) => longest && waitMs > longest.ms)
+    for (const waiting of impatient) {
+      this.#queue.splice(this.#queue.indexOf(waiting), 1)
+      if (waiting.longest) waiting.fail(waiting.longest.error(waitMs))
+    }
+    return impatient.length > 0
+  }
+
   /** A timer that ends sooner stays, however often it is asked for another: it shows whether the process is busy. */
   #serveIn(delayMs: number): void {
-    const due = this.#now() + delayMs
+    const boundedMs = timerMs(delayMs)
+    const due = this.#now() + boundedMs
     if (this.#due <= due) return
     this.#stopTimer()
     this.#due = due
@@ -215,7 +271,7 @@ export class RateLimiter {
       this.#noteLateness()
       this.#stopTimer()
       this.#serve()
-    }, delayMs)
+    }, boundedMs)
   }
 
   #noteLateness(): void {
@@ -230,6 +286,8 @@ export class RateLimiter {
 }
 
 const MEMORY_MS = 60_000
+/** During a pause that is too long for its callers, one request is sent so often. */
+const PROBE_MS = 60_000
 const MOST_TAKEN = 1000
 /** After a pause of this length nothing is known any more. */
 const QUIET_MS = 600_000
@@ -252,7 +310,6 @@ const SECOND_MS = 1000
 /** Faster than this, no limit is looked for. */
 const MOST_PER_SECOND = 80
 const SHORT_WINDOW_MS = 2000
-const LONGEST_ESTIMATE_MS = 60_000
 /** The share of what was taken before a refusal that is sent after it. */
 const SHARE = 0.9
 const FASTER = { byFactor: 1.05, everyMs: 10_000 }

@@ -16,6 +16,7 @@ async function run(attempts: (StreamEvent | AgentError)[][], policy: Partial<Ret
   const stream = retryStream({
     policy: { ...DEFAULT_RETRY, random: () => 0, sleep: async delay => void slept.push(delay), ...policy },
     toError: error => error as AgentError,
+    toPaused: () => fail('provider-rate-limit', true),
     async *attempt() {
       for (const step of attempts[sent++] ?? []) {
         if (step instanceof AgentError) throw step

@@ -2,6 +2,7 @@
  * Retries, for all providers. A model call is retried only while nothing of its answer has been emitted; after
  * that a second answer would be appended to the first half of another.
  */
+import { timerMs } from '../base/timer-ms.js'
 import type { AgentError } from '../errors.js'
 import type { RateLimiter } from './rate-limiter.js'
 import type { StreamEvent } from './stream-event.js'
@@ -11,7 +12,7 @@ export interface RetryPolicy {
   maxAttempts: number
   /** The first pause when the provider sends no Retry-After; it doubles each time. Default 500. */
   baseDelayMs: number
-  /** The longest pause. A longer Retry-After fails the request. Default 60,000. */
+  /** The longest pause. A longer Retry-After fails the request, and those that follow until it is over. Default 60,000. */
   maxDelayMs: number
   /** Waits, and rejects when the signal is aborted. Replaceable, so that tests need no clock. */
   sleep: (delayMs: number, signal?: AbortSignal) => Promise<void>
@@ -48,6 +49,8 @@ export interface RetryOptions {
   attempt: (sentAt?: number) => AsyncIterable<StreamEvent>
   /** Anything thrown, as an `AgentError`. */
   toError: (error: unknown) => AgentError
+  /** The error of a request that is not sent: the rate limit allows none for longer than the longest pause. */
+  toPaused: (waitMs: number) => AgentError
   signal?: AbortSignal | undefined
   /** See `GenerateRequest.onRetry`. */
   onRetry?: ((error: AgentError) => Promise<void>) | undefined
@@ -65,7 +68,7 @@ export async function* retryStream(options: RetryOptions): AsyncGenerator<Stream
     let visible = false
     let sentAt: number | undefined
     try {
-      if (limiter) sentAt = yield* waitForTurn(limiter, signal)
+      if (limiter) sentAt = yield* waitForTurn(limiter, options)
       for await (const event of options.attempt(sentAt)) {
         visible ||= isVisible(event)
         yield event
@@ -74,7 +77,8 @@ export async function* retryStream(options: RetryOptions): AsyncGenerator<Stream
     } catch (thrown) {
       const error = toError(thrown)
       const delayMs = visible ? undefined : retryDelayMs(error, attempt, policy)
-      if (error.code === 'provider-rate-limit') limiter?.refused(retryAfterOf(error), sentAt)
+      const isRefused = sentAt !== undefined && error.code === 'provider-rate-limit'
+      if (isRefused) limiter?.refused(retryAfterOf(error), sentAt)
       if (delayMs === undefined || signal?.aborted) throw error
       if (delayMs >= REPORTED_MS) yield { type: 'wait', waitMs: Math.round(delayMs), reason: error.code }
       await policy.sleep(delayMs, signal)
@@ -86,10 +90,10 @@ export async function* retryStream(options: RetryOptions): AsyncGenerator<Stream
 /** Reports the wait when it is expected to be long, or when it is. */
 async function* waitForTurn(
   limiter: RateLimiter,
-  signal: AbortSignal | undefined,
+  { signal, policy, toPaused }: RetryOptions,
 ): AsyncGenerator<StreamEvent, number> {
   const expected = limiter.waitMs
-  const turn = limiter.take(signal)
+  const turn = limiter.take(signal, { ms: policy.maxDelayMs, error: toPaused })
   const report = (waitMs: number): StreamEvent => {
     return { type: 'wait', waitMs: Math.round(waitMs), reason: 'provider-rate-limit' }
   }
@@ -138,7 +142,7 @@ function sleepUntil(delayMs: number, signal?: AbortSignal): Promise<void> {
     const timer = setTimeout(() => {
       signal?.removeEventListener('abort', stop)
       resolve()
-    }, delayMs)
+    }, timerMs(delayMs))
     signal?.addEventListener('abort', stop, { once: true })
   })
 }

@@ -14,7 +14,13 @@ import type {
   ToolDeclaration,
   Vendor,
 } from './provider.js'
-import { abortedError, type ErrorContext, silentStreamError, toProviderError } from './provider-error.js'
+import {
+  abortedError,
+  type ErrorContext,
+  pausedError,
+  silentStreamError,
+  toProviderError,
+} from './provider-error.js'
 import { limiterOfCall, type RateLimiter } from './rate-limiter.js'
 import { toWireName } from './repair/map-names.js'
 import type { Profile } from './repair/profile.js'
@@ -90,6 +96,7 @@ export async function* streamAnswer<Body, Chunk>(
       limiter: settings.limiter,
       signal,
       toError: error => toProviderError(error, context),
+      toPaused: waitMs => pausedError(context, waitMs),
       onRetry: request.onRetry,
       attempt: sentAt => oneAttempt(wire, body, answer, { ...settings, sentAt }),
     })

@@ -292,4 +292,26 @@ describe('the memory of failures', () => {
     expect(health.failed(provider, 'm', new AgentError('provider-rejected', 'no'))).toBe(false)
     expect(health.failed(provider, 'm', new AgentError('context-overflow', 'long'))).toBe(false)
   })
+
+  test('a model that asked for an hour is tried by one request a minute', () => {
+    let now = 0
+    const health = new ProviderHealth(
+      () => now,
+      () => 0,
+    )
+    const provider = {}
+    const hour = new AgentError('provider-rate-limit', 'slow', { details: { retryAfterMs: 3_600_000 } })
+    health.failed(provider, 'm', hour)
+    now = 59_000
+    expect(health.reasonAgainst(provider, 'm')).toBe('provider-rate-limit')
+    now = 60_000
+    expect(health.reasonAgainst(provider, 'm')).toBeUndefined()
+    health.failed(provider, 'm', hour)
+    now = 119_000
+    expect(health.reasonAgainst(provider, 'm')).toBe('provider-rate-limit')
+    now = 120_000
+    expect(health.reasonAgainst(provider, 'm')).toBeUndefined()
+    health.answered(provider, 'm')
+    expect(health.reasonAgainst(provider, 'm')).toBeUndefined()
+  })
 })

@@ -1,5 +1,6 @@
 // Requests of all runs of a process take turns under a provider's rate limit.
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { AgentError } from '../../src/errors.js'
 import { RateLimiter } from '../../src/provider/rate-limiter.js'
 import { createRuntime } from '../../src/runtime/runtime.js'
 import { startStrictProvider } from '../../src/testing/start-strict-provider.js'
@@ -40,6 +41,58 @@ test('a hundred runs with ten requests a second: none fails, those that wait say
   const refused = server.requests.length - 100
   expect(refused / server.requests.length).toBeLessThanOrEqual(0.02)
   expect(waits).toBeGreaterThan(50)
+})
+
+test('after a Retry-After of an hour, further runs fail at once with the time that is left, and close does not wait', async () => {
+  const server = await startStrictProvider({
+    profile: 'openai-chat',
+    faults: [{ at: 0, kind: '429', retryAfter: 3600 }],
+  })
+  onTestFinished(() => server.close())
+  const runtime = await createRuntime({
+    store: 'memory:',
+    providers: { paused: { type: 'openai', api: 'chat', apiKey: 'k', baseUrl: server.baseUrl } },
+    agent: { model: 'paused/gpt-4.1' },
+  })
+  const ask = () => runtime.runAndCollect({ text: 'hello', sessionId: 's' }).catch(error => error)
+  expect(await ask()).toMatchObject({
+    code: 'provider-rate-limit',
+    message: expect.stringContaining('It asks for a pause of 60 min.'),
+    details: { status: 429, retryAfterMs: 3_600_000 },
+  })
+  const second = await ask()
+  expect(second).toMatchObject({ code: 'provider-rate-limit', retryable: true })
+  expect(second.message).toMatch(/paused\/gpt-4.1 .* no request for another \d+ min\. One request a minute/)
+  expect(second.details.retryAfterMs).toBeGreaterThan(3_000_000)
+  expect(server.requests).toHaveLength(1)
+  await runtime.close()
+})
+
+test('a run that waits for a rate limit ends at once when the runtime is closed', async () => {
+  const server = await startStrictProvider({
+    profile: 'openai-chat',
+    faults: [{ at: 0, kind: '429', retryAfter: 50 }],
+  })
+  onTestFinished(() => server.close())
+  const runtime = await createRuntime({
+    store: 'memory:',
+    providers: { closing: { type: 'openai', api: 'chat', apiKey: 'k', baseUrl: server.baseUrl } },
+    agent: { model: 'closing/gpt-4.1' },
+  })
+  const waits: number[] = []
+  runtime.observe(event => {
+    if (event.type === 'model-wait') waits.push(event.waitMs)
+  })
+  // One waits for its retry, the other for its turn.
+  const first = runtime.runAndCollect({ text: 'hello' })
+  await expect.poll(() => waits.length, { timeout: 20_000 }).toBe(1)
+  const second = runtime.runAndCollect({ text: 'hello' })
+  await expect.poll(() => waits.length, { timeout: 20_000 }).toBe(2)
+  const closing = performance.now()
+  await runtime.close()
+  expect(performance.now() - closing).toBeLessThan(20_000)
+  await Promise.allSettled([first, second])
+  expect(server.requests).toHaveLength(1)
 })
 
 /** Requests that begin together, to a provider that takes so many in any second, on a clock of its own. */
@@ -188,6 +241,83 @@ describe('turns', () => {
     expect(await failure).toMatchObject({ message: 'gone' })
     await vi.advanceTimersByTimeAsync(3000)
     expect(sent).toHaveLength(1)
+  })
+
+  const longest = {
+    ms: 60_000,
+    error: (waitMs: number) => new AgentError('provider-rate-limit', 'paused', { details: { waitMs } }),
+  }
+
+  test('a pause longer than the caller waits fails waiting and new requests with the true time', async () => {
+    const { made } = limiter()
+    const sentAt = await made.take(undefined, longest)
+    made.refused(30_000, sentAt)
+    const waiting = made.take(undefined, longest).catch(error => error)
+    made.answered(false, sentAt)
+    made.refused(3_600_000, sentAt)
+    await vi.advanceTimersByTimeAsync(10_000)
+    expect(await waiting).toMatchObject({ details: { waitMs: expect.closeTo(3_600_000, -3) } })
+    await expect(made.take(undefined, longest)).rejects.toMatchObject({ details: { waitMs: 3_590_000 } })
+    expect(made.waitMs).toBe(3_590_000)
+    // No request waits: no timer is left that would hold the process.
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  test('one request a minute is sent during a long pause: a refusal renews the pause, an answer ends it', async () => {
+    const { made } = limiter()
+    made.refused(3_600_000, await made.take(undefined, longest))
+    const isSent = async () => {
+      const first = await made.take(undefined, longest).catch(() => undefined)
+      await expect(made.take(undefined, longest)).rejects.toMatchObject({ code: 'provider-rate-limit' })
+      return first
+    }
+    await vi.advanceTimersByTimeAsync(59_000)
+    expect(await isSent()).toBeUndefined()
+    await vi.advanceTimersByTimeAsync(1000)
+    const refused = await isSent()
+    made.answered(false, refused)
+    made.refused(7_200_000, refused)
+    expect(made.waitMs).toBe(7_200_000)
+    await vi.advanceTimersByTimeAsync(60_000)
+    made.answered(true, await isSent())
+    await made.take(undefined, longest)
+    await made.take(undefined, longest)
+    expect(made.waitMs).toBe(0)
+  })
+
+  test('an answer to a request that was sent before the refusal does not end the pause', async () => {
+    const { made } = limiter()
+    const early = await made.take()
+    await vi.advanceTimersByTimeAsync(10)
+    const sentAt = await made.take()
+    await vi.advanceTimersByTimeAsync(10)
+    made.refused(3_600_000, sentAt)
+    made.answered(true, early)
+    expect(made.waitMs).toBe(3_600_000)
+  })
+
+  test('a pause longer than a timer can be is waited for without a busy timer', async () => {
+    const { made, sent, send } = limiter()
+    const timers = vi.spyOn(globalThis, 'setTimeout')
+    made.refused(99_999_999_000)
+    send()
+    await vi.advanceTimersByTimeAsync(10_000)
+    const delays = timers.mock.calls.map(([, delayMs]) => delayMs)
+    timers.mockRestore()
+    expect(delays).toEqual([2_147_483_647])
+    expect(sent).toEqual([])
+  })
+
+  test('an aborted request leaves no timer, and one that is aborted already does not wait', async () => {
+    const { made } = limiter()
+    made.refused(50_000)
+    const abort = new AbortController()
+    const failure = made.take(abort.signal).catch(error => error)
+    expect(vi.getTimerCount()).toBe(1)
+    abort.abort(new Error('gone'))
+    expect(await failure).toMatchObject({ message: 'gone' })
+    expect(vi.getTimerCount()).toBe(0)
+    await expect(made.take(abort.signal)).rejects.toMatchObject({ message: 'gone' })
   })
 
   test('a single caller never waits', async () => {
