@@ -6,7 +6,8 @@
  * - The worst case is the calibrated estimate of the input, with a margin, at its highest price, and the output limit.
  * - What does not fit gets a lower output limit. An ordinary answer waits for the calls of others instead, because
  *   most of what they have reserved comes back.
- * - A call that was sent and whose usage was not reported counts as its worst case.
+ * - A call that was sent and whose usage was not reported counts as its worst case, unless the provider refused it. Sent
+ *   again, it needs another reservation.
  */
 import { randomUUID } from 'node:crypto'
 import { AgentError } from '../errors.js'
@@ -80,6 +81,7 @@ class PaidCall {
   readonly #parts: PaymentParts
   readonly #payer: Payer
   #reserved: { id: string; amount: number } | undefined
+  #spent: number | 'nothing' | 'unknown' = 'nothing'
 
   constructor(provider: Provider, parts: PaymentParts, payer: Payer) {
     this.#provider = provider
@@ -98,21 +100,25 @@ class PaidCall {
       yield { type: 'error', error: asAgentError(error) }
       return
     }
-    let spent: number | 'nothing' | 'unknown' = 'nothing'
+    let isAnswered = false
     const paid = withOutputLimit(request, info, cap)
     // Not enumerable: a provider may copy the data of its requests.
     Object.defineProperty(paid, 'onRetry', { value: (error: AgentError) => this.#again(error) })
     try {
       for await (const event of this.#provider.generate(paid, signal)) {
-        if (event.type === 'usage') spent = toNanos(costOf(completeUsage(event.usage), price), Math.ceil)
-        if (event.type === 'error' && spent === 'unknown' && !mayBeBilled(event.error)) spent = 'nothing'
+        isAnswered ||= isAnswer(event)
+        if (event.type === 'usage')
+          this.#spent = toNanos(costOf(completeUsage(event.usage), price), Math.ceil)
+        const isFree = event.type === 'error' && !isAnswered && !mayBeBilled(event.error)
+        if (isFree && this.#spent === 'unknown') this.#spent = 'nothing'
         const isCut = event.type === 'done' && event.finishReason === 'length'
         if (isCut && cap < wantedOutput(request, info)) this.#payer.cutShort()
         yield event
         // Nothing is sent before the event after the request is asked for.
-        if (event.type === 'request') spent = 'unknown'
+        if (event.type === 'request') this.#spent = 'unknown'
       }
     } finally {
+      const spent = this.#spent
       await this.#settle(spent === 'unknown' ? this.#amount : spent === 'nothing' ? 0 : spent)
     }
   }
@@ -191,6 +197,7 @@ class PaidCall {
 
   /** The call is sent once more. What may have been billed is spent, and as much is reserved again. */
   async #again(error: AgentError): Promise<void> {
+    this.#spent = 'unknown'
     if (!mayBeBilled(error)) return
     const amount = this.#amount
     await this.#settle(amount)
@@ -340,10 +347,19 @@ function bytesOfText(text: string): number {
   return Math.max(utf8Length(text), Math.ceil(BYTES_PER_TOKEN * estimateTokens(text)))
 }
 
-/** Vendors bill what they began to answer, and nothing that they refused. */
+/** Whether the event shows that the model has begun its answer. */
+function isAnswer({ type }: StreamEvent): boolean {
+  return type !== 'request' && type !== 'usage' && type !== 'wait' && type !== 'error'
+}
+
+/**
+ * Whether a call that failed before its answer may be on the vendor's bill. It is free when it was refused, by a status
+ * or by a code that says so, or never left this machine. A vendor may have worked on any other: a connection that was
+ * reset, or on which nothing came.
+ */
 function mayBeBilled({ code, details }: AgentError): boolean {
   if (typeof details.status === 'number' && details.status >= 400) return false
-  return !NOT_BILLED.has(code)
+  return details.isSent !== false && !NOT_BILLED.has(code)
 }
 
 const NOT_BILLED: ReadonlySet<string> = new Set<AgentError['code']>([
@@ -355,7 +371,6 @@ const NOT_BILLED: ReadonlySet<string> = new Set<AgentError['code']>([
   'provider-overloaded',
   'provider-quota',
   'provider-rate-limit',
-  'provider-unavailable',
 ])
 
 function asAgentError(error: unknown): AgentError {

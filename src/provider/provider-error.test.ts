@@ -330,3 +330,30 @@ test.each([
   expect(problem).toContain(code)
   expect(problem).toContain(advice)
 })
+
+describe('a connection that failed', () => {
+  const failure = (code: string, message: string) =>
+    new TypeError('fetch failed', { cause: Object.assign(new Error(message), { code }) })
+
+  test.each([
+    ['ECONNREFUSED', 'connect ECONNREFUSED 127.0.0.1:1'],
+    ['ENOTFOUND', 'getaddrinfo ENOTFOUND api.example'],
+    ['EAI_AGAIN', 'getaddrinfo EAI_AGAIN api.example'],
+    ['ETIMEDOUT', 'connect ETIMEDOUT 192.0.2.1:443'],
+    ['UND_ERR_CONNECT_TIMEOUT', 'Connect Timeout Error'],
+    ['CERT_HAS_EXPIRED', 'certificate has expired'],
+    ['ECONNRESET', 'Client network socket disconnected before secure TLS connection was established'],
+  ])('has not sent the request: %s, %s', (code, message) => {
+    expect(toProviderError(failure(code, message), context).details.isSent).toBe(false)
+  })
+
+  test.each([
+    ['ECONNRESET', 'read ECONNRESET'],
+    ['ECONNRESET', 'socket hang up'],
+    ['UND_ERR_SOCKET', 'other side closed'],
+    ['ETIMEDOUT', 'read ETIMEDOUT'],
+    ['EPIPE', 'write EPIPE'],
+  ])('may have sent the request: %s, %s', (code, message) => {
+    expect(toProviderError(failure(code, message), context).details).not.toHaveProperty('isSent')
+  })
+})

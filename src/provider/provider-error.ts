@@ -6,7 +6,7 @@
 import { own } from '../base/own.js'
 import { AgentError, type AgentErrorCode } from '../errors.js'
 import { type ErrorFacts, readErrorFacts, readExchange } from './error-facts.js'
-import { exchangeOf, isTlsProblem, shortened } from './provider-fetch.js'
+import { exchangeOf, isTlsProblem, neverLeft, shortened } from './provider-fetch.js'
 import type { Need } from './vendor-row.js'
 import { errorHint } from './vendors.js'
 
@@ -35,6 +35,7 @@ export function toProviderError(error: unknown, context: ErrorContext): AgentErr
       model: context.model,
       ...(exchange === undefined ? {} : { address: exchange.address }),
       ...(facts.status === undefined ? {} : { status: facts.status }),
+      ...(facts.status === undefined && neverLeft(facts.names) ? { isSent: false } : {}),
       ...(providerCode === undefined ? {} : { providerCode }),
       ...(facts.retryAfterMs === undefined ? {} : { retryAfterMs: facts.retryAfterMs }),
       ...(facts.requestId === undefined ? {} : { requestId: facts.requestId }),

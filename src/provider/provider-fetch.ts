@@ -81,6 +81,15 @@ export function isTlsProblem(codes: readonly string[]): boolean {
   return codes.some(code => TLS.test(code))
 }
 
+/** Whether the connection failed before a byte of the request was sent: such a request is on no bill. */
+export function neverLeft(names: readonly string[]): boolean {
+  return isTlsProblem(names) || names.some(name => NOT_CONNECTED.test(name))
+}
+
+/** Codes, and the messages of Node that name the step. A reset or a timeout without it may have come after the request. */
+const NOT_CONNECTED =
+  /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT)$|^connect E[A-Z]+ |before secure TLS connection was established/
+
 const TLS =
   /^(CERT_|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT|UNABLE_TO_|ERR_TLS_CERT|ERR_SSL_|HOSTNAME_MISMATCH)/
 

@@ -1,6 +1,10 @@
 // Money that cannot be overspent: a strict server keeps the bill, and no run exceeds its budget.
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { afterEach, describe, expect, test } from 'vitest'
+import { AgentError } from '../../src/errors.js'
 import type { RunEvent } from '../../src/run/run-event.js'
 import type { RuntimeOptions } from '../../src/runtime/options.js'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
@@ -198,6 +202,95 @@ test('a call that was cut off counts as its worst case, and is not sent again wi
   // The first call and the last one: neither is sent again.
   expect(result.finishReason).toBe('budget')
   expect(cut.requests).toHaveLength(2)
+})
+
+/** A server that bills each request at its output limit when it has arrived, and resets the connection. */
+async function startResetting() {
+  const bills: number[] = []
+  const server = createServer(async (request, response) => {
+    const { max_completion_tokens: limit } = JSON.parse(await text(request))
+    bills.push((limit * 40) / 1_000_000)
+    response.socket?.resetAndDestroy()
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  open.push({ close: () => new Promise(resolve => server.close(() => resolve())) })
+  const { port } = server.address() as AddressInfo
+  return { bills, baseUrl: `http://127.0.0.1:${port}/v1` }
+}
+
+const sum = (amounts: readonly number[]) => amounts.reduce((all, one) => all + one, 0)
+
+describe('a connection that is reset before the first byte of the answer', () => {
+  test('counts as spent, and is sent again only as often as the budget pays for it', async () => {
+    const { bills, baseUrl } = await startResetting()
+    const runtime = await createRuntime({
+      store: 'memory:',
+      providers: { bank: { ...billedBy({ baseUrl }), retry: { baseDelayMs: 1, maxAttempts: 10 } } },
+      // The worst case of a call is about $0.16.
+      agent: { name: 'root', model: 'bank/bill-1', maxOutputTokens: 4000 },
+      budget: { perSessionUsd: 0.5 },
+    })
+    open.push(runtime)
+    const first = await runtime.runAndCollect({ sessionId: 's', text: 'Hello' })
+    expect(first.finishReason).toBe('budget')
+    const second = await runtime.runAndCollect({ sessionId: 's', text: 'Hello' })
+    expect(second.finishReason).toBe('budget')
+    expect(bills.length).toBeGreaterThanOrEqual(3)
+    expect(sum(bills)).toBeLessThanOrEqual(0.5)
+    expect(sum(bills)).toBeGreaterThan(0.45)
+  })
+
+  test('counts as spent when it is not sent again', async () => {
+    const { bills, baseUrl } = await startResetting()
+    const runtime = await createRuntime({
+      store: 'memory:',
+      providers: { bank: { ...billedBy({ baseUrl }), retry: { maxAttempts: 1 } } },
+      agent: { name: 'root', model: 'bank/bill-1', maxOutputTokens: 4000 },
+      budget: { perSessionUsd: 0.2 },
+    })
+    open.push(runtime)
+    const ask = () => runtime.runAndCollect({ sessionId: 's', text: 'Hello' })
+    await expect(ask()).rejects.toMatchObject({ code: 'provider-unavailable' })
+    await ask().catch(() => {})
+    await ask().catch(() => {})
+    expect(sum(bills)).toBeLessThanOrEqual(0.2)
+  })
+})
+
+test('a connection that is refused costs nothing', async () => {
+  const billed = await billing(answer)
+  const gone = await startStrictProvider({ profile: 'openai-chat' })
+  await gone.close()
+  const runtime = await start(billed, {
+    providers: { bank: billedBy(billed.server), gone: { ...billedBy(gone), retry: { baseDelayMs: 1 } } },
+    budget: { perSessionUsd: 0.1 },
+  })
+  const failed = runtime.runAndCollect({ sessionId: 's', text: 'Hello', model: 'gone/bill-1' })
+  await expect(failed).rejects.toMatchObject({ code: 'provider-unavailable', details: { isSent: false } })
+  expect(await runtime.runAndCollect({ sessionId: 's', text: 'Hello' })).toMatchObject({
+    finishReason: 'stop',
+  })
+  expect(billed.limits[0]).toBeGreaterThan(1800)
+})
+
+test('an error after a part of the answer counts as the worst case, whatever its code', async () => {
+  const refused = new AgentError('provider-rate-limit', 'busy', { details: { status: 429 } })
+  const provider = new ScriptedProvider([{ text: 'Half an answer', error: refused }, { text: 'Yes.' }], {
+    id: 'play',
+    model: { price: { input: 10, output: 40 }, outputLimit: 2000 },
+  })
+  const runtime = await createRuntime({
+    store: 'memory:',
+    providers: { play: provider },
+    agent: { name: 'root', model: 'play/m' },
+    budget: { perSessionUsd: 0.1 },
+  })
+  open.push(runtime)
+  const ask = () => runtime.runAndCollect({ sessionId: 's', text: 'Hello' })
+  await expect(ask()).rejects.toMatchObject({ code: 'provider-rate-limit' })
+  await ask()
+  expect(provider.requests[0]?.options?.maxOutputTokens).toBe(2000)
+  expect(provider.requests[1]?.options?.maxOutputTokens).toBeLessThan(1000)
 })
 
 test('a refused request costs nothing', async () => {
