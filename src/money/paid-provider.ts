@@ -71,8 +71,12 @@ export function paidProvider(provider: Provider, parts: PaymentParts): Provider 
 const LEAST_OUTPUT = { ordinary: 256, last: 64 }
 /** As many as most answers need: for these a call waits for others. */
 const ENOUGH_OUTPUT = 4096
-/** What a last answer may need. */
+/** The tokens that a last answer may need. */
 const HELD_OUTPUT = 512
+/** The tokens that a last request has more than the one before: its answer, results and the notice. */
+const ADDED_TOKENS = 256
+/** The part of a budget that is held back at most for the output of a last answer. */
+const HELD_SHARE = 0.1
 /** Estimates of the input are exceeded now and then. */
 const MARGIN = 1.25
 
@@ -139,11 +143,20 @@ class PaidCall {
       wants: costOfOutput(wanted),
       enough: costOfOutput(ENOUGH_OUTPUT),
       least: costOfOutput(isLast ? LEAST_OUTPUT.last : LEAST_OUTPUT.ordinary),
-      // The next request is longer than this one.
-      hold: isLast ? 0 : toNanos(dearestInput(inputTokens * MARGIN, price) + output * HELD_OUTPUT, Math.ceil),
+      hold: isLast ? 0 : this.#held(inputTokens, output, price),
       outputFor: nanos =>
         nanos >= costOfOutput(wanted) ? wanted : Math.floor((toUsd(nanos) - input) / output + ROUNDING),
     }
+  }
+
+  /** The cost of a last answer after this call. A small budget holds back less for it: it is there to be used. */
+  #held(inputTokens: number, outputPrice: number, price: ModelPrice): number {
+    const { perRunUsd = Number.POSITIVE_INFINITY, perSessionUsd = perRunUsd } = this.#payer.budget
+    const share = Math.min(perRunUsd, perSessionUsd) * HELD_SHARE
+    const most = HELD_OUTPUT * outputPrice
+    const least = LEAST_OUTPUT.last * outputPrice
+    const input = dearestInput(inputTokens + ADDED_TOKENS * MARGIN, price)
+    return toNanos(input + Math.min(most, Math.max(least, share)), Math.ceil)
   }
 
   /** Reserves and returns how many tokens the answer may have. Waits while calls of others may give back what is missing. */

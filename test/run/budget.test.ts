@@ -108,6 +108,22 @@ describe.each(stores)('in %s', (_name, address) => {
   })
 })
 
+test.each([
+  [0.03, 0],
+  [0.05, 0],
+  [0.12, 8000],
+])(
+  'a run with a budget of $%f and a message of %i characters spends most of it before its last answer',
+  async (perRunUsd, length) => {
+    const billed = await billing(endless(50))
+    const runtime = await start(billed, { limits: { maxTurns: 100 }, budget: { perRunUsd } })
+    const result = await runtime.runAndCollect({ text: `Search. ${'word '.repeat(length / 5)}` })
+    expect(result).toMatchObject({ finishReason: 'budget', lastText: 'This is what I found.' })
+    expect(billed.peak()).toBeLessThanOrEqual(perRunUsd)
+    expect(billed.bill() / perRunUsd).toBeGreaterThan(0.52)
+  },
+)
+
 test('a run that can pay for nothing says so without a call', async () => {
   const billed = await billing(answer)
   const runtime = await start(billed)
