@@ -107,10 +107,16 @@ class PaidCall {
     let isAnswered = false
     const paid = withOutputLimit(request, info, cap)
     // Not enumerable: a provider may copy the data of its requests.
-    Object.defineProperty(paid, 'onRetry', { value: (error: AgentError) => this.#again(error) })
+    Object.defineProperty(paid, 'onRetry', {
+      value: (error: AgentError) => {
+        const isBilled = isAnswered || mayBeBilled(error)
+        isAnswered = false
+        return this.#again(isBilled)
+      },
+    })
     try {
       for await (const event of this.#provider.generate(paid, signal)) {
-        isAnswered ||= isAnswer(event)
+        isAnswered ||= OUTPUT.has(event.type)
         if (event.type === 'usage')
           this.#spent = toNanos(costOf(completeUsage(event.usage), price), Math.ceil)
         const isFree = event.type === 'error' && !isAnswered && !mayBeBilled(event.error)
@@ -209,9 +215,9 @@ class PaidCall {
   }
 
   /** The call is sent once more. What may have been billed is spent, and as much is reserved again. */
-  async #again(error: AgentError): Promise<void> {
+  async #again(isBilled: boolean): Promise<void> {
     this.#spent = 'unknown'
-    if (!mayBeBilled(error)) return
+    if (!isBilled) return
     const amount = this.#amount
     await this.#settle(amount)
     const exactly = { wants: amount, enough: amount, least: amount, hold: 0, outputFor: () => 0 }
@@ -231,6 +237,15 @@ interface CallCost extends Pick<SpendingAsk, 'wants' | 'enough' | 'least'> {
   /** How many tokens of output an amount pays for. */
   outputFor(nanos: number): number
 }
+
+/** The events of an answer that has begun. Vendors bill it, whatever ends it. */
+const OUTPUT: ReadonlySet<StreamEvent['type']> = new Set<StreamEvent['type']>([
+  'text-delta',
+  'reasoning-delta',
+  'tool-call',
+  'media',
+  'vendor',
+])
 
 type Refusal = Extract<SpendingGrant, { scope: unknown }>
 
@@ -358,11 +373,6 @@ function jsonLength(value: unknown): number {
 /** A reservation is the worst case: the higher of the estimate and a quarter of the bytes. */
 function bytesOfText(text: string): number {
   return Math.max(utf8Length(text), Math.ceil(BYTES_PER_TOKEN * estimateTokens(text)))
-}
-
-/** Whether the event shows that the model has begun its answer. */
-function isAnswer({ type }: StreamEvent): boolean {
-  return type !== 'request' && type !== 'usage' && type !== 'wait' && type !== 'error'
 }
 
 /**

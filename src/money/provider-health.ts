@@ -9,7 +9,6 @@ import type { AgentError, AgentErrorCode } from '../errors.js'
 const FAILURES: Partial<Record<AgentErrorCode, 'model' | 'provider'>> = {
   'provider-overloaded': 'model',
   'provider-rate-limit': 'model',
-  // A stream that ended before there was anything in it.
   'provider-stream': 'model',
   'provider-unavailable': 'provider',
   'provider-quota': 'provider',

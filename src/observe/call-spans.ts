@@ -34,11 +34,15 @@ export function traceModelCall(call: StartedCall, parent: Context, options: RunS
   const kind = api.SpanKind.CLIENT
   const span = tracer.startSpan(`chat ${modelName(model)}`, { kind, attributes }, parent)
   const inside = api.trace.setSpan(parent, span)
-  const output = content ? new OutputParts() : undefined
+  let output = content ? new OutputParts() : undefined
   return {
     within: work => api.context.with(inside, work),
     event: event => {
       if (output) addOutput(output, event)
+      if (event.type === 'restart') {
+        output = content ? new OutputParts() : undefined
+        span.addEvent('lango.restart', { 'lango.reason': event.error.code })
+      }
       if (event.type === 'wait')
         span.addEvent('lango.model-wait', { 'lango.wait_ms': event.waitMs, 'lango.reason': event.reason })
     },

@@ -59,6 +59,11 @@ export interface GenerateRequest {
   options?: GenerationOptions
   /** What to do with a history that the model would refuse. Default `repair`. */
   repairMode?: RepairMode
+  /**
+   * The caller discards what it has received of an answer when a `restart` event says so. Without it a request is not
+   * sent again once a part of its answer was emitted.
+   */
+  takesBack?: boolean
   /** Called before the request is sent again after an error. What it throws ends the call. */
   onRetry?: ((error: AgentError) => Promise<void>) | undefined
 }

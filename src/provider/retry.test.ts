@@ -9,7 +9,11 @@ const OVERLOADED = fail('provider-overloaded', true)
 const TEXT: StreamEvent = { type: 'text-delta', text: 'hi' }
 const DONE: StreamEvent = { type: 'done', finishReason: 'stop' }
 
-async function run(attempts: (StreamEvent | AgentError)[][], policy: Partial<RetryPolicy> = {}) {
+async function run(
+  attempts: (StreamEvent | AgentError)[][],
+  policy: Partial<RetryPolicy> = {},
+  takesBack = false,
+) {
   const slept: number[] = []
   const events: StreamEvent[] = []
   let sent = 0
@@ -17,6 +21,7 @@ async function run(attempts: (StreamEvent | AgentError)[][], policy: Partial<Ret
     policy: { ...DEFAULT_RETRY, random: () => 0, sleep: async delay => void slept.push(delay), ...policy },
     toError: error => error as AgentError,
     toPaused: () => fail('provider-rate-limit', true),
+    takesBack,
     async *attempt() {
       for (const step of attempts[sent++] ?? []) {
         if (step instanceof AgentError) throw step
@@ -47,6 +52,27 @@ describe('a request is sent again', () => {
   test('after usage alone, which nobody sees', async () => {
     const usage: StreamEvent = { type: 'usage', usage: { inputTokens: 1, outputTokens: 0, totalTokens: 1 } }
     expect(await run([[usage, OVERLOADED], [DONE]])).toMatchObject({ sent: 2, error: undefined })
+  })
+})
+
+describe('a caller that takes text back', () => {
+  const RESTART: StreamEvent = { type: 'restart', error: OVERLOADED }
+
+  test('gets restart between a half answer and the next one, and none where nothing was shown', async () => {
+    const result = await run([[TEXT, OVERLOADED], [OVERLOADED], [TEXT, DONE]], {}, true)
+    expect(result).toMatchObject({ sent: 3, events: [TEXT, RESTART, TEXT, DONE], error: undefined })
+  })
+
+  test('gets the error of the last attempt, without restart', async () => {
+    const result = await run(
+      [
+        [TEXT, OVERLOADED],
+        [TEXT, OVERLOADED],
+      ],
+      { maxAttempts: 2 },
+      true,
+    )
+    expect(result).toMatchObject({ sent: 2, events: [TEXT, RESTART, TEXT], error: OVERLOADED })
   })
 })
 

@@ -1,6 +1,7 @@
 /**
- * Retries, for all providers. A model call is retried only while nothing of its answer has been emitted; after
- * that a second answer would be appended to the first half of another.
+ * Retries, for all providers. A model call is retried while nothing of its answer has been emitted. After that
+ * it is retried only for a caller that takes back what it has received: to any other caller a second answer would be
+ * appended to the first half of another.
  */
 import { timerMs } from '../base/timer-ms.js'
 import type { AgentError } from '../errors.js'
@@ -52,6 +53,8 @@ export interface RetryOptions {
   /** The error of a request that is not sent: the rate limit allows none for longer than the longest pause. */
   toPaused: (waitMs: number) => AgentError
   signal?: AbortSignal | undefined
+  /** See `GenerateRequest.takesBack`. */
+  takesBack?: boolean | undefined
   /** See `GenerateRequest.onRetry`. */
   onRetry?: ((error: AgentError) => Promise<void>) | undefined
   /** Whose turn it is, where the provider's rate limit is shared. */
@@ -63,7 +66,7 @@ const REPORTED_MS = 1000
 
 /** Passes one attempt's events on, and starts another when it fails in a way that may pass. */
 export async function* retryStream(options: RetryOptions): AsyncGenerator<StreamEvent> {
-  const { policy, signal, toError, limiter } = options
+  const { policy, signal, toError, limiter, takesBack = false } = options
   for (let attempt = 1; ; attempt += 1) {
     let visible = false
     let sentAt: number | undefined
@@ -76,10 +79,11 @@ export async function* retryStream(options: RetryOptions): AsyncGenerator<Stream
       return
     } catch (thrown) {
       const error = toError(thrown)
-      const delayMs = visible ? undefined : retryDelayMs(error, attempt, policy)
+      const delayMs = visible && !takesBack ? undefined : retryDelayMs(error, attempt, policy)
       const isRefused = sentAt !== undefined && error.code === 'provider-rate-limit'
       if (isRefused) limiter?.refused(retryAfterOf(error), sentAt)
       if (delayMs === undefined || signal?.aborted) throw error
+      if (visible) yield { type: 'restart', error }
       if (delayMs >= REPORTED_MS) yield { type: 'wait', waitMs: Math.round(delayMs), reason: error.code }
       await policy.sleep(delayMs, signal)
       await options.onRetry?.(error)

@@ -97,6 +97,7 @@ export async function* streamAnswer<Body, Chunk>(
       signal,
       toError: error => toProviderError(error, context),
       toPaused: waitMs => pausedError(context, waitMs),
+      takesBack: request.takesBack,
       onRetry: request.onRetry,
       attempt: sentAt => oneAttempt(wire, body, answer, { ...settings, sentAt }),
     })

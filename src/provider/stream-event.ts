@@ -31,6 +31,11 @@ export type StreamEvent =
   | { type: 'receipts'; repairs: readonly Repair[] }
   /** The request waits: for its turn under a rate limit, or to be sent again. */
   | { type: 'wait'; waitMs: number; reason: AgentErrorCode }
+  /**
+   * Everything of the answer so far is void: its stream failed with `error`, and the request is sent again. Only where
+   * `GenerateRequest.takesBack` is set.
+   */
+  | { type: 'restart'; error: AgentError }
   | { type: 'metadata'; metadata: AnswerMetadata }
   | { type: 'usage'; usage: Usage }
   | { type: 'done'; finishReason: FinishReason; message?: string }

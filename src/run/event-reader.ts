@@ -53,6 +53,12 @@ export class EventReader {
     if (place) this.#calls.set(stepOf({ ...place, author: place.agent }), call)
   }
 
+  /** What was emitted of the answer that an agent gets is void: it is requested again. */
+  restarted(step: { author: string; branch?: string | undefined }): void {
+    this.answer.dropStep(step)
+    this.#code.delete(step.author)
+  }
+
   /** The usage of an agent inside a tool, whose events ADK does not pass on. */
   nestedUsage(model: string, step: number, usage: RunUsage): RunEventBody {
     return { type: 'usage', author: '', model, step, usage: this.#add(model, usage) }
@@ -239,6 +245,10 @@ export class SaidInEvents {
     if (event.type === 'text-delta') {
       this.#open.set(event.author, (this.#open.get(event.author) ?? '') + event.text)
     } else if (event.type === 'usage' || event.type === 'tool-call') this.#endStep(event.author)
+    else if (event.type === 'step-restart') {
+      if (event.author === undefined) this.#open.clear()
+      else this.#open.delete(event.author)
+    }
   }
 
   /** `text` and `lastText` of the run's last event; a step that was truncated counts as it is. */

@@ -70,6 +70,11 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
     return this.#places.get(request)
   }
 
+  /** The context of one of the run's own requests. */
+  contextOf(request: object): Context | undefined {
+    return this.#contexts.get(request)
+  }
+
   /** Notes who makes a request. */
   place({ invocationContext, agentName }: Context, request: object): void {
     const { branch = '', isolationScope, session } = invocationContext

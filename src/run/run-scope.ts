@@ -65,6 +65,8 @@ export interface RunScope {
   requestSent(request: SentRequest): number
   /** The provider reported changes of its own with the answer. */
   repaired(repair: Pick<SentRequest, 'model' | 'profile' | 'repairs'>): void
+  /** The partial answers to a request are void: the model is asked again. */
+  restarted(request: object, step: number): void
   /** What the provider reports that a request has used. */
   modelUsed(request: object, step: number, model: string, usage: RunUsage): void
   /** The tokens that a request was counted as: stored with the end of the run. */
@@ -210,6 +212,14 @@ export function createScope(scope: ScopeParts): RunScope {
     },
     repaired: repair => {
       if (repair.repairs.length > 0) emit({ type: 'repair', ...repair })
+    },
+    restarted: (request, step) => {
+      const context = plugin.contextOf(request)
+      // Nothing is emitted of the answers that agents inside tools get.
+      if (!context) return
+      const { agentName: author, invocationContext } = context
+      reader.restarted({ author, branch: invocationContext.branch })
+      emit({ type: 'step-restart', step, author })
     },
     modelUsed: (request, step, model, usage) => {
       // The run's own requests report their usage with ADK's event.

@@ -14,11 +14,13 @@ export interface FallbackParts {
   signal: AbortSignal | undefined
   scope?: RunScope
   place?: RequestPlace | undefined
+  /** Takes back what was seen of an answer; absent where that is not possible. */
+  takeBack?: (() => void) | undefined
 }
 
-/** The answer of the first model that gives one. What fails after something of it was seen, fails. */
+/** The answer of the first model that gives a complete one. What was seen of another is taken back. */
 export async function* answerByFirst(parts: FallbackParts): AsyncGenerator<LlmResponse, void> {
-  const { references, resolve, ask, signal } = parts
+  const { references, resolve, ask, signal, takeBack } = parts
   const resting: string[] = []
   const failed = new Set<Provider>()
   let failure: AgentError | undefined
@@ -44,8 +46,10 @@ export async function* answerByFirst(parts: FallbackParts): AsyncGenerator<LlmRe
       providerHealth.answered(provider, model)
       return
     } catch (error) {
-      if (isSeen || signal?.aborted || !(error instanceof AgentError)) throw error
+      if (signal?.aborted || !(error instanceof AgentError)) throw error
+      if (isSeen && !(takeBack && error.retryable)) throw error
       if (!providerHealth.failed(provider, model, error)) throw error
+      if (isSeen) takeBack?.()
       failed.add(provider)
       failure = error
       reason = error.code

@@ -5,7 +5,13 @@ import { agentsOf } from '../adk/agent/agent-tree.js'
 import { isKnownToAdk } from '../adk/agent/build-agent.js'
 import { convertOptions, withChosen } from '../adk/model/convert-config.js'
 import { ModelAdapter } from '../adk/model/model-adapter.js'
-import { chooseOptions, keepSteady, type ModelReport, onModelRequest } from '../adk/model/model-reports.js'
+import {
+  chooseOptions,
+  keepSteady,
+  type ModelReport,
+  onModelRequest,
+  takeBackOnRestart,
+} from '../adk/model/model-reports.js'
 import type { RequestLane } from '../adk/model/steady-request.js'
 import {
   type BaseAgent,
@@ -190,7 +196,7 @@ export class ModelRoutes implements RunModels {
       return
     }
     const asked = { reference: '' }
-    if (scope) this.#reportTo(scope, request, asked)
+    const takeBack = scope && this.#reportTo(scope, request, asked)
     const calls = scope && !isOwn ? scope.nestedCalls : undefined
     const ask = async (chosen: string): Promise<AsyncIterable<LlmResponse>> => {
       asked.reference = chosen
@@ -201,7 +207,7 @@ export class ModelRoutes implements RunModels {
     const references = this.#candidates(reference, options, scope)
     try {
       if (references.length === 1) yield* await ask(references[0] ?? reference)
-      else yield* this.#firstOf({ references, ask, signal, ...(scope ? { scope, place } : {}) })
+      else yield* this.#firstOf({ references, ask, signal, ...(scope ? { scope, place, takeBack } : {}) })
     } catch (error) {
       if (scope && !isOwn && error instanceof AgentError) scope.nestedFailed(error)
       throw error
@@ -269,8 +275,8 @@ export class ModelRoutes implements RunModels {
     return { provider: runScope.getStore()?.budget ? await this.paid(provider, true) : provider, model }
   }
 
-  /** Passes the reports of the model layer to the run. */
-  #reportTo(scope: RunScope, request: LlmRequest, asked: { readonly reference: string }): void {
+  /** Passes the reports of the model layer to the run. Returns what takes back the partial answers to the request. */
+  #reportTo(scope: RunScope, request: LlmRequest, asked: { readonly reference: string }): () => void {
     const { logger } = this.#options
     let step = 0
     let profile = ''
@@ -282,6 +288,13 @@ export class ModelRoutes implements RunModels {
         step = this.#requestSent(scope, request, reference, message)
       }
       if (message.type === 'wait') scope.notify({ ...message, type: 'model-wait', model: reference })
+      if (message.type === 'restart') {
+        logger.warn('An answer broke off and is requested again', {
+          model: reference,
+          error: message.error.message,
+        })
+        scope.restarted(request, step)
+      }
       if (message.type === 'receipts') scope.repaired({ model: reference, profile, repairs: message.repairs })
       if (message.type === 'answer-cut')
         logger.warn('An answer was ended at its longest length', { model: reference, length: message.length })
@@ -289,6 +302,8 @@ export class ModelRoutes implements RunModels {
     }
     // Within one run a cut is reported once per change, whatever the number of requests.
     onModelRequest(request, listener, scope)
+    takeBackOnRestart(request)
+    return () => scope.restarted(request, step)
   }
 
   /** Passes a request to the run, and keeps what the next one extends. */

@@ -13,6 +13,8 @@ import type { ServerContext, ServerEnv } from './server-context.js'
 export interface StreamChunk {
   bytes: Uint8Array
   events: number
+  /** The connection is closed here, without a proper end of the response: see `BREAK_OFF`. */
+  breaksOff?: true
 }
 
 export interface StreamOptions {
@@ -110,6 +112,11 @@ class StreamPump {
     if (next === 'timeout') return Buffer.from(this.#options.heartbeat ?? ': still here\n\n')
     this.#next = undefined
     if (next.done) return undefined
+    if (next.value.breaksOff) {
+      this.cancel()
+      this.#disconnect()
+      return undefined
+    }
     this.#context.metrics.eventsSent(next.value.events)
     return next.value.bytes
   }
@@ -180,6 +187,9 @@ export function dataFrames(values: readonly unknown[]): StreamChunk {
   const text = values.map(value => `data: ${JSON.stringify(value)}\n\n`).join('')
   return { bytes: Buffer.from(text), events: values.length }
 }
+
+/** Ends a stream whose text is void, in a protocol that cannot take text back: no client takes it for complete. */
+export const BREAK_OFF: StreamChunk = { bytes: new Uint8Array(), events: 0, breaksOff: true }
 
 /** The last frame of OpenAI's and the AI SDK's streams. */
 export const DONE: StreamChunk = { bytes: Buffer.from('data: [DONE]\n\n'), events: 0 }

@@ -92,7 +92,7 @@ function withEvent(run: RunTranscript, event: RunEvent, now: number | undefined)
     case 'run-resumed':
       return withMark(run, { type: 'resumed', attempt: event.attempt })
     case 'step-restart':
-      return withoutDraft(run)
+      return withoutDraft(run, event.author)
     case 'text-delta':
       return event.text === ABORTED_MARKER ? run : withText(run, 'text', event)
     case 'reasoning-delta':
@@ -195,16 +195,19 @@ function completed(run: RunTranscript, author: string): RunTranscript {
   return { ...run, draft: run.draft.filter(key => !own.has(key)) }
 }
 
-/** Takes back what was written in steps that are not complete: the model is asked again. */
-function withoutDraft(run: RunTranscript): RunTranscript {
-  const isVoid = ({ key }: TranscriptItem) => run.draft.includes(key)
+/** Takes back what an author, or without one every author, wrote in steps that are not complete: the model is asked again. */
+function withoutDraft(run: RunTranscript, author: string | undefined): RunTranscript {
+  const isVoid = (item: TranscriptItem) =>
+    run.draft.includes(item.key) && (author === undefined || authorOf(item) === author)
   const places = new Map<number, number>()
   for (const [place, item] of run.items.entries()) if (!isVoid(item)) places.set(place, places.size)
   const calls = run.calls.map(({ place, ...call }) => ({
     ...call,
     ...defined({ place: places.get(place ?? -1) }),
   }))
-  return { ...run, items: run.items.filter(item => !isVoid(item)), calls, draft: [] }
+  const items = run.items.filter(item => !isVoid(item))
+  const left = new Set(items.map(({ key }) => key))
+  return { ...run, items, calls, draft: run.draft.filter(key => left.has(key)) }
 }
 
 function withCall(run: RunTranscript, event: EventOf<'tool-call'>, now: number | undefined): RunTranscript {

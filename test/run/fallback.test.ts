@@ -106,16 +106,11 @@ const CODES: Partial<Record<FaultKind, string>> = {
   cut: 'provider-stream',
   hang: 'provider-unavailable',
   garbage: 'provider-stream',
+  'no-terminal': 'provider-stream',
 }
 
-/** Faults that the next model would share, that come after output, or that are none. */
-const OTHERS: readonly FaultKind[] = [
-  'context-overflow',
-  'slow-drip',
-  'no-terminal',
-  'blocked',
-  'malformed-call',
-]
+/** Faults that the next model would share, or that are none. */
+const OTHERS: readonly FaultKind[] = ['context-overflow', 'slow-drip', 'blocked', 'malformed-call']
 
 test('every fault of the strict servers is looked at', () => {
   expect([...Object.keys(CODES), ...OTHERS].sort()).toEqual([...FAULT_KINDS].sort())
@@ -183,12 +178,15 @@ test.each(OTHERS.filter(kind => kind !== 'slow-drip'))('%s is no reason to ask a
   expect(asked[1]()).toBe(0)
 })
 
-test('a stream that breaks off after visible output ends the run, and nothing is asked twice', async () => {
-  const { runtime, faults, asked } = await stage(CLAUDE, GEMINI)
+test('a stream that breaks off after visible output each time is taken back, and the next model answers', async () => {
+  const { runtime, faults, violations } = await stage(CLAUDE, GEMINI)
   faults.push({ kind: 'cut', afterEvents: 4 })
   const events = await eventsOf(runtime)
-  expect(finish(events)).toMatchObject({ finishReason: 'error' })
-  expect(asked.map(count => count())).toEqual([1, 0])
+  expect(finish(events)).toMatchObject({ finishReason: 'stop' })
+  expect(switches(events)).toMatchObject([{ reason: 'provider-stream' }])
+  const at = events.findIndex(({ type }) => type === 'model-switch')
+  expect(events.slice(0, at).filter(({ type }) => type === 'step-restart')).toHaveLength(2)
+  expect(violations()).toEqual([])
 })
 
 test('models of a provider whose key was refused are passed over; when all fail, the last error is the run’s', async () => {

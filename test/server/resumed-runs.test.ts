@@ -1,6 +1,8 @@
 // Runs that are continued by another process, and runs that wait for a person, as clients of the server see them.
 import { join } from 'node:path'
-import { expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
+import { AgentError } from '../../src/errors.js'
+import { withGenerate } from '../../src/provider/provider.js'
 import type { RunEventBody } from '../../src/run/run-event.js'
 import { emptyUsage } from '../../src/session/usage.js'
 import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
@@ -29,6 +31,18 @@ async function storeUrl(): Promise<string> {
 async function dataOf(response: Response): Promise<Record<string, unknown>[]> {
   const lines = (await response.text()).split('\n').filter(line => line.startsWith('data: {'))
   return lines.map(line => JSON.parse(line.slice('data: '.length)) as Record<string, unknown>)
+}
+
+/** What comes of a body until its end, or until the connection is closed. */
+async function readUntilClosed({ body }: Response): Promise<{ text: string; isWhole: boolean }> {
+  const decoder = new TextDecoder()
+  let text = ''
+  try {
+    for await (const bytes of body ?? []) text += decoder.decode(bytes, { stream: true })
+    return { text, isWhole: true }
+  } catch {
+    return { text, isWhole: false }
+  }
 }
 
 function post(server: { url: string }, path: string, body: object, headers: Record<string, string> = {}) {
@@ -181,7 +195,7 @@ test('ADK’s run that waits returns its events and says what it waits for', asy
   })
 })
 
-test('OpenAI’s stream ends with an error when the answer restarts, and the repeated request has it once', async () => {
+test('OpenAI’s stream is closed without an end when the answer restarts, and the repeated request has it once', async () => {
   const store = await storeUrl()
   // The model of the other process stops in the middle of the answer; this one completes it.
   const provider = new ScriptedProvider([{ text: 'The answer.' }], { id: 'play' })
@@ -194,12 +208,71 @@ test('OpenAI’s stream ends with an error when the answer restarts, and the rep
   const live = await post(server, '/v1/chat/completions', hang, inSession)
   expect(live.headers.get('x-lango-run')).toBe(runId)
   await other.kill()
-  expect(await live.text()).toMatch(/word1.*run was resumed by another process/s)
+  const read = await readUntilClosed(live)
+  expect(read).toMatchObject({ text: expect.stringContaining('word1'), isWhole: false })
+  expect(read.text).not.toMatch(/finish_reason":"|\[DONE\]|error/)
   // Whether the answer is complete by then or not.
   await eventually(async () => (await server.client.run(runId)).status).toBe('finished')
   const chunks = await dataOf(await post(server, '/v1/chat/completions', hang, inSession))
   const said = chunks.map(({ choices }) => (choices as { delta?: { content?: string } }[])[0]?.delta?.content)
   expect(said.join('')).toBe('The answer.')
+})
+
+describe('an answer whose stream breaks off in mid-text', () => {
+  const broken = new AgentError('provider-stream', 'cut', { retryable: true })
+
+  /** A model that says half of its answer, waits, takes it back, and says it whole. */
+  async function startCutting() {
+    const script = new ScriptedProvider([{ text: 'unused' }], { id: 'play' })
+    let goOn = () => {}
+    const isShown = new Promise<void>(resolve => {
+      goOn = resolve
+    })
+    const provider = withGenerate(script, async function* (request) {
+      yield { type: 'request', model: request.model, profile: 'p', repairs: [], mappedIds: {}, body: {} }
+      yield { type: 'text-delta', text: 'word1 ' }
+      await isShown
+      yield { type: 'restart', error: broken }
+      yield { type: 'text-delta', text: 'The answer.' }
+      yield { type: 'done', finishReason: 'stop' }
+    })
+    return { server: await startServer({ provider }), goOn }
+  }
+
+  const chat = { model: 'lango', messages: [{ role: 'user', content: 'go' }] }
+  const responses = { model: 'lango', input: 'go' }
+
+  test.each([
+    ['/v1/chat/completions', chat],
+    ['/v1/responses', responses],
+  ])(
+    '%s closes a stream without a last event, and the repeated request gets the whole answer of the same run',
+    async (path, body) => {
+      const { server, goOn } = await startCutting()
+      const live = await post(server, path, { ...body, stream: true }, inSession)
+      const reading = readUntilClosed(live)
+      const runId = live.headers.get('x-lango-run') ?? ''
+      await eventually(
+        async () => (await server.runtime.store.runs.readEvents(runId)).length,
+      ).toBeGreaterThan(1)
+      goOn()
+      const read = await reading
+      expect(read).toMatchObject({ text: expect.stringContaining('word1'), isWhole: false })
+      expect(read.text).not.toMatch(/"finish_reason":"|\[DONE\]|response\.(completed|failed)|error":\{/)
+      const again = await post(server, path, { ...body, stream: true }, inSession)
+      expect(again.headers.get('x-lango-run')).toBe(runId)
+      const text = await again.text()
+      expect(text).toContain('The answer.')
+      expect(text).not.toContain('word1')
+    },
+  )
+
+  test('a completion that is not streamed has the answer once', async () => {
+    const { server, goOn } = await startCutting()
+    goOn()
+    const response = await post(server, '/v1/chat/completions', chat, inSession)
+    expect(await response.json()).toMatchObject({ choices: [{ message: { content: 'The answer.' } }] })
+  })
 })
 
 test('a client follows a run over the kill of its server, and gets the attempt that continues it', async () => {

@@ -29,6 +29,7 @@ import {
   report,
   reportRequest,
   subscriptionsOf,
+  takesBack,
 } from './model-reports.js'
 import { MALFORMED_CALL, noAnswer, ResponseAccumulator } from './response-accumulator.js'
 import { findBreak, prefixOf, wireItems } from './sent-prefix.js'
@@ -163,9 +164,12 @@ export class ModelAdapter extends BaseLlm {
     stream: boolean,
     signal: AbortSignal | undefined,
   ): AsyncGenerator<LlmResponse, void> {
-    for await (const event of this.#events(llmRequest, planned, signal)) {
+    // Partial answers that were yielded can be taken back only by a listener that does so.
+    const mayRestart = !stream || takesBack(llmRequest)
+    for await (const event of this.#events(llmRequest, planned, { mayRestart, signal })) {
       if (event.type === 'error') throw event.error
       if (event.type === 'wait') report(llmRequest, event)
+      if (event.type === 'restart' && stream) report(llmRequest, event)
       if (event.type === 'receipts') report(llmRequest, { type: 'receipts', repairs: event.repairs })
       if (event.type === 'usage') this.#observe(llmRequest, event.usage, planned)
       const bounded = this.#bounded(event, answer)
@@ -187,14 +191,16 @@ export class ModelAdapter extends BaseLlm {
   async *#events(
     llmRequest: LlmRequest,
     planned: PlannedRequest,
-    signal: AbortSignal | undefined,
+    { mayRestart, signal }: { mayRestart: boolean; signal: AbortSignal | undefined },
   ): AsyncGenerator<StreamEvent, void> {
     const lane = laneOf(llmRequest)
     let broken = new Set(planned.decided.broken)
     for (let isChecked = false; ; isChecked = true) {
       const messages = markBroken(planned.messages, broken)
       let isAgain = false
-      for await (const event of this.provider.generate(this.#toSend(llmRequest, planned, messages), signal)) {
+      const toSend = this.#toSend(llmRequest, planned, messages)
+      const request = mayRestart ? { ...toSend, takesBack: true } : toSend
+      for await (const event of this.provider.generate(request, signal)) {
         if (event.type === 'request') {
           const fresh = isChecked ? [] : this.#newlyBroken(lane, messages, event.body, broken)
           isAgain = fresh.length > 0

@@ -29,6 +29,8 @@ export type ModelReport =
   | { type: 'receipts'; repairs: RequestEvent['repairs'] }
   /** The call waits: for its turn, or to be sent again. */
   | Extract<StreamEvent, { type: 'wait' }>
+  /** The partial answers so far are void: the stream failed with `error`, and the request is sent again. */
+  | Extract<StreamEvent, { type: 'restart' }>
   /** The answer was longer than allowed and ends with so many characters. */
   | { type: 'answer-cut'; length: number }
   /** The call is made once more: before anything of the answer was seen, or because the answer was empty. */
@@ -94,6 +96,18 @@ export function chooseOptions(llmRequest: LlmRequest, options: ChosenOptions): v
 
 export function chosenOptions(llmRequest: LlmRequest): ChosenOptions | undefined {
   return chosen.get(llmRequest)
+}
+
+/** Requests whose partial answers are taken back on a `restart` report. */
+const takingBack = new WeakSet<LlmRequest>()
+
+/** Says that the listener of a request takes back its partial answers when a `restart` is reported. */
+export function takeBackOnRestart(llmRequest: LlmRequest): void {
+  takingBack.add(llmRequest)
+}
+
+export function takesBack(llmRequest: LlmRequest): boolean {
+  return takingBack.has(llmRequest)
 }
 
 /** The lanes of requests whose session is known. */

@@ -15,7 +15,7 @@ import { completeUsage, type ModelPrice, sumUsage, toUsageMetadata, type Usage }
 import type { AdkFinishReason, LlmResponse, Part } from '../sdk.js'
 
 export class ResponseAccumulator {
-  readonly #parts: OpenPart[] = []
+  #parts: OpenPart[] = []
   readonly #takenIds: Set<string>
   #length = 0
   #metadata: AnswerMetadata = {}
@@ -95,6 +95,11 @@ export class ResponseAccumulator {
       case 'done':
         this.#finishReason = event.finishReason
         this.#finishMessage = event.message
+        return undefined
+      case 'restart':
+        this.#parts = []
+        this.#length = 0
+        this.#metadata = {}
         return undefined
       case 'request':
       case 'wait':

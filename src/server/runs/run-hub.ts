@@ -245,8 +245,12 @@ export class RunHub {
         draftOf(drafts, event.author).push(event.seq)
       else if (event.type === 'usage' || event.type === 'tool-call') drafts.delete(event.author)
       else if (event.type === 'step-restart') {
-        for (const seq of [event.seq, ...[...drafts.values()].flat()]) voided.add(seq)
-        drafts.clear()
+        voided.add(event.seq)
+        for (const [author, seqs] of drafts) {
+          if (event.author !== undefined && author !== event.author) continue
+          for (const seq of seqs) voided.add(seq)
+          drafts.delete(author)
+        }
       }
     }
     return voided

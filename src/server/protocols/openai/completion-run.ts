@@ -67,6 +67,8 @@ export class CompletionRun {
   readonly #paragraphs = new Paragraphs()
   /** The characters of steps that are not complete. */
   #draft = { text: 0, reasoning: 0 }
+  /** Who has written them. */
+  readonly #drafting = new Set<string>()
   readonly #used: RunUsage[] = []
   #model: string
   /** The calls of the client's tools that have no result, by the ids that the model gave them. */
@@ -111,17 +113,14 @@ export class CompletionRun {
     this.#deliver(delivery)
   }
 
-  /** Whether the answer asked the caller to repeat the request. */
+  /** Whether the caller has to repeat the request. */
   get isCut(): boolean {
     return this.#isCut
   }
 
-  /** A stream cannot take text back: it ends, and the request returns the whole answer when it is repeated. */
-  cut(): Problem {
+  /** A stream cannot take text back: it breaks off, and the request returns the whole answer when it is repeated. */
+  breakOff(): void {
     this.#isCut = true
-    const message =
-      'The run was resumed by another process, and its model writes this answer again. Repeat the request: it returns the whole answer and starts no second run.'
-    return runProblem(new AgentError('run-interrupted', message, { retryable: true }))
   }
 
   /** The signal fires when the caller disconnects. */
@@ -179,8 +178,10 @@ export class CompletionRun {
   async #stepOf(event: RunEvent): Promise<CompletionStep | undefined> {
     switch (event.type) {
       case 'text-delta':
+        this.#drafting.add(event.author)
         return this.#said(event.text)
       case 'reasoning-delta':
+        this.#drafting.add(event.author)
         this.#draft.reasoning += event.text.length
         return { type: 'reasoning', text: event.text }
       case 'tool-call':
@@ -206,11 +207,14 @@ export class CompletionRun {
         this.#complete()
         return { type: 'complete' }
       case 'step-restart':
-        return this.#restart()
+        return this.#restart(event.author)
+      case 'run-resumed':
+        // Everything that is not complete is written again.
+        this.#drafting.clear()
+        return undefined
       case 'run-queued':
       case 'run-scheduled':
       case 'run-start':
-      case 'run-resumed':
       case 'tool-unknown':
       case 'sources':
       case 'code':
@@ -239,12 +243,20 @@ export class CompletionRun {
 
   #complete(): void {
     this.#draft = { text: 0, reasoning: 0 }
+    this.#drafting.clear()
     this.#paragraphs.keep()
   }
 
-  #restart(): CompletionStep {
+  #restart(author: string | undefined): CompletionStep {
     const draft = this.#draft
+    // The texts of agents that write at the same time are mixed: one of them cannot be taken out.
+    const others = [...this.#drafting].filter(name => author !== undefined && name !== author)
+    if (others.length > 0) {
+      this.#isCut = true
+      return { type: 'problem', problem: writtenAgain() }
+    }
     this.#draft = { text: 0, reasoning: 0 }
+    this.#drafting.clear()
     this.#paragraphs.back()
     return { type: 'restart', ...draft }
   }
@@ -309,7 +321,7 @@ export class CompletionRun {
   #leave(): void {
     if (this.#gone.signal.aborted) return
     this.#gone.abort()
-    if (!this.isThrowaway || this.#hasEnded) return
+    if (!this.isThrowaway || this.#hasEnded || this.#isCut) return
     const stop = async () => {
       if (!(await wasRepeated(this.#context, this.#parts.key)))
         await this.#context.hub.stop(this.started.runId)
@@ -326,6 +338,12 @@ const WAIT_MS = 100
 
 /** OpenAI's client repeats a request after 8 s at most, LangChain and the AI SDK after 2 s. */
 const STOP_SHARE = 0.25
+
+function writtenAgain(): Problem {
+  const message =
+    'The model writes a part of this answer again. Repeat the request: it returns the whole answer and starts no second run.'
+  return runProblem(new AgentError('run-interrupted', message, { retryable: true }))
+}
 
 function stopped(): AgentError {
   const message =

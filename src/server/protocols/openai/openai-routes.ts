@@ -6,7 +6,15 @@ import type { Problem, RunUsage } from '../../chat-protocol.js'
 import { readClientJson } from '../../client-json.js'
 import { notFound } from '../../refusal.js'
 import type { ServerContext, ServerEnv } from '../../server-context.js'
-import { DONE, dataFrames, jsonInPieces, jsonText, type StreamChunk, streamResponse } from '../../sse.js'
+import {
+  BREAK_OFF,
+  DONE,
+  dataFrames,
+  jsonInPieces,
+  jsonText,
+  type StreamChunk,
+  streamResponse,
+} from '../../sse.js'
 import { checkMessages, readBody } from '../read-body.js'
 import { watchDelivery } from '../repeated-request.js'
 import { afterStoring, runHeaders, type WaitingRun, waitingText } from '../start-run.js'
@@ -241,7 +249,8 @@ async function* frames(
     if (step.type === 'text') yield dataFrames([writer.text(step.text)])
     else if (step.type === 'reasoning') yield dataFrames([writer.reasoning(step.text)])
     else if (step.type === 'restart' && step.text + step.reasoning > 0) {
-      yield dataFrames([toOpenaiError(run.cut())])
+      run.breakOff()
+      yield BREAK_OFF
       return
     } else if (step.type === 'problem') {
       yield dataFrames([toOpenaiError(step.problem)])

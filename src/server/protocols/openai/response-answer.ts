@@ -3,7 +3,7 @@
 import type { Context } from 'hono'
 import { orTimeout } from '../../../base/pause.js'
 import type { ServerContext, ServerEnv } from '../../server-context.js'
-import { type StreamChunk, streamResponse } from '../../sse.js'
+import { BREAK_OFF, type StreamChunk, streamResponse } from '../../sse.js'
 import { runHeaders } from '../start-run.js'
 import type { ClientRun } from './client-calls.js'
 import { CompletionRun, type CompletionStep } from './completion-run.js'
@@ -67,11 +67,14 @@ async function* frames(
     toFrames(events.filter(({ sequence_number: number }) => number > startingAfter))
   yield fresh(writer.begin())
   for (let next = await first; !next.done; next = await others.next()) {
-    const isVoid = next.value.type === 'restart' && next.value.text + next.value.reasoning > 0
-    const step: CompletionStep = isVoid ? { type: 'problem', problem: run.cut() } : next.value
+    const step = next.value
+    if (step.type === 'restart' && step.text + step.reasoning > 0) {
+      run.breakOff()
+      yield BREAK_OFF
+      return
+    }
     const events = writer.step(step, run.model)
     if (events.length > 0) yield fresh(events)
-    if (isVoid) return
   }
 }
 
