@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { defined } from '../base/defined.js'
 import { toJsonData } from '../base/json.js'
 import type { Turns } from '../base/pause.js'
-import { invariant, messageOf } from '../errors.js'
+import { AgentError, invariant, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
 import type { SessionKey } from '../session/message.js'
 import type {
@@ -23,6 +23,10 @@ const BATCH_EVENTS = 64
 
 /** A request waits this long for the answer of the model, so that both are stored in one write. */
 const REQUEST_MS = 1000
+
+/** How long a write is repeated while the store is away: as long as a lease lasts that is not renewed. */
+const OUTAGE_MS = 10_000
+const MOST_PAUSE_MS = 500
 
 /** Events that a store refuses are kept and retried; beyond this number the oldest are dropped. Every failed write is logged. */
 const MAXIMUM_WAITING = 10_000
@@ -62,8 +66,9 @@ interface WaitingChanges {
 
 /**
  * Numbers the events of one run and stores them with the messages that they report, step by step. Deltas are stored
- * in batches, at the latest after 50 ms; every other event is stored before it is handed out. A store that fails
- * on events alone does not fail the run: the messages are what must not be lost.
+ * in batches, at the latest after 50 ms; every other event is stored before it is handed out. A write is repeated while
+ * the store is away and the lease cannot be lost. After that a store that fails on events alone does not fail the run:
+ * the messages are what must not be lost.
  */
 export class RunRecorder {
   readonly runId: string
@@ -348,13 +353,13 @@ export class RunRecorder {
     this.#changes = []
     // Converted to JSON data, so that stored events equal those that a client in another process receives.
     const records = toJsonData(events) as RunEventRecord[]
-    const { store, key, lease, turns } = this.#parts
+    const { key, lease, turns } = this.#parts
     const pause = turns.pause()
     if (pause) await pause
     const calls = [...(write.calls ?? []), ...changes.flatMap(change => change.calls)]
     const step = { key, runId: this.runId, fence: lease.fence, events: records, requests, ...write }
     try {
-      const saved = await saveStep(store, calls.length > 0 ? { ...step, calls } : step)
+      const saved = await this.#save(calls.length > 0 ? { ...step, calls } : step)
       this.#announce(records as unknown as RunEvent[])
       answerChanges(changes, saved.calls?.slice(write.calls?.length ?? 0) ?? [])
       return saved
@@ -365,6 +370,29 @@ export class RunRecorder {
       throw error
     }
   }
+
+  /** A step that arrives twice is stored once: messages, events and calls have ids. */
+  async #save(step: RunStep): Promise<SavedStep> {
+    const { store, lease, logger } = this.#parts
+    const startedAt = performance.now()
+    for (let pauseMs = 20; ; pauseMs = Math.min(2 * pauseMs, MOST_PAUSE_MS)) {
+      try {
+        return await saveStep(store, step)
+      } catch (error) {
+        const isOver = lease.lost.aborted || performance.now() - startedAt >= OUTAGE_MS
+        // Single writes cannot be repeated: some of them may be stored.
+        if (isOver || !isAway(error) || !store.runs.saveStep) throw error
+        const facts = { runId: this.runId, error: messageOf(error) }
+        logger.warn('The store is away: a write of a run is repeated', facts)
+        await new Promise(resolve => setTimeout(resolve, pauseMs))
+      }
+    }
+  }
+}
+
+/** Whether the store may take the same write later. */
+function isAway(error: unknown): boolean {
+  return error instanceof AgentError && error.code === 'store-unavailable' && error.retryable
 }
 
 /** Hands out the places of changes that were stored together. */

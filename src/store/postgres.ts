@@ -283,7 +283,7 @@ const RUN_AGAIN: ReadonlySet<string> = new Set(['40001', '40P01'])
 const MOST_ATTEMPTS = 5
 const MOST_PAUSE_MS = 250
 /** How long a server that was reached before is waited for: less than a lease lasts. */
-const OUTAGE_MS = 5000
+const OUTAGE_MS = 9000
 /** How long a server that is starting is waited for when a store is opened. */
 const START_MS = 15_000
 

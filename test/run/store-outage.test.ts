@@ -9,12 +9,20 @@ import { openStore } from '../../src/store/open-store.js'
 import { ScriptedProvider, type ScriptStep } from '../../src/testing/scripted-provider.js'
 import { defineTool } from '../../src/tool.js'
 import { crashable } from '../support/crashable-store.js'
+import { createStoreDatabase } from '../support/postgres.js'
+import { startTcpProxy } from '../support/tcp-proxy.js'
+
+/** A port that no server listens on. */
+const UNUSED_PORT = 1
 
 const KEY = { appName: 'lango', userId: 'user', sessionId: 's' }
 const PAY = { name: 'pay', args: { amount: 5 } }
 
-/** A store whose steps cannot be saved while it is down. */
-function failing(store: SessionStore): {
+/** A store whose steps cannot be saved while it is down. `retryable`: it says that it may be back in a moment. */
+function failing(
+  store: SessionStore,
+  { retryable }: { retryable: boolean },
+): {
   store: SessionStore
   failNext(count: number): void
   failed(): number
@@ -29,7 +37,7 @@ function failing(store: SessionStore): {
         if (name !== 'saveStep' || left <= 0) return value.apply(target, args) as unknown
         left -= 1
         failed += 1
-        return Promise.reject(new AgentError('store-unavailable', 'down', { retryable: true }))
+        return Promise.reject(new AgentError('store-unavailable', 'down', { retryable }))
       }
     },
   })
@@ -48,10 +56,10 @@ function failing(store: SessionStore): {
   }
 }
 
-async function payDuringOutage(failures: number) {
+async function payDuringOutage(failures: number, retryable = false) {
   const opened = await openStore('memory:')
   onTestFinished(() => opened.close())
-  const { store, failNext, failed } = failing(opened)
+  const { store, failNext, failed } = failing(opened, { retryable })
   let paid = 0
   const pay = defineTool({
     name: 'pay',
@@ -109,6 +117,49 @@ test('the store is back when the run ends: the result is stored, in the ledger a
   const messages = await store.readMessages(KEY)
   expect(messages.at(-1)?.toolCalls?.map(({ output }) => output)).toEqual(['{"paid":1}', '{"balance":1}'])
 })
+
+test('a store that is away for a few writes does not end the run, and every call is stored once', async () => {
+  const { run, store, failed, paid } = await payDuringOutage(4, true)
+  const events = await run()
+  expect(failed()).toBe(4)
+  expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop', text: 'Done.' })
+  expect(paid()).toBe(2)
+  const rows = await store.runs.readCalls?.(events[0]?.runId ?? '')
+  expect(rows?.map(({ tool, status }) => `${tool} ${status}`)).toEqual(['pay done', 'read done', 'pay done'])
+  expect(await store.readMessages(KEY)).toHaveLength(6)
+})
+
+test('a run continues after PostgreSQL was away for six seconds', async () => {
+  const database = await createStoreDatabase()
+  onTestFinished(() => database.drop())
+  const url = new URL(database.url)
+  const port = Number(url.port)
+  const proxy = await startTcpProxy(port)
+  onTestFinished(() => proxy.close())
+  url.port = String(proxy.port)
+  const look = defineTool({
+    name: 'look',
+    description: 'Looks.',
+    parameters: { type: 'object' },
+    effect: 'read',
+    execute: () => {
+      proxy.leadTo(UNUSED_PORT)
+      proxy.disconnect()
+      setTimeout(() => proxy.leadTo(port), 6000)
+      return { seen: 1 }
+    },
+  })
+  const steps = [{ toolCalls: [{ id: 'c1', name: 'look', args: {} }] }, { text: 'Done.' }]
+  const runtime = await createRuntime({
+    store: String(url),
+    providers: { play: new ScriptedProvider(steps, { id: 'play' }) },
+    agent: { name: 'root', model: 'play/m', tools: [look] },
+  })
+  onTestFinished(() => runtime.close())
+  const { finishReason, text } = await runtime.runAndCollect({ sessionId: 's', text: 'Look.' })
+  expect({ finishReason, text }).toEqual({ finishReason: 'stop', text: 'Done.' })
+  expect(await runtime.store.readMessages(KEY)).toHaveLength(4)
+}, 60_000)
 
 test('the store is not back when the run ends: the call is unknown, and a repeated one is not executed', async () => {
   const { run, store, failNext, paid } = await payDuringOutage(Number.POSITIVE_INFINITY)
@@ -258,7 +309,7 @@ test('a resumed run cannot store that an outcome is unknown: a repeated call is 
   const { runId } = await killed.start({ sessionId: 's', text: 'Pay.' })
   await isPaid
   await first.crash()
-  const { store, failNext, failed } = failing(opened)
+  const { store, failNext, failed } = failing(opened, { retryable: false })
   const runtime = await start(store, [
     { text: 'Failed.' },
     { toolCalls: [{ id: 'c2', ...PAY }] },

@@ -7,6 +7,8 @@ export interface TcpProxy {
   accepted(): number
   /** Neither forwards nor closes anything of the connections that are open now. */
   silence(): void
+  /** Closes the connections that are open now. */
+  disconnect(): void
   /** New connections lead to another port. */
   leadTo(port: number): void
   close(): Promise<void>
@@ -36,6 +38,9 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
     accepted: () => accepted,
     silence: () => {
       for (const pair of open) pair.isSilent = true
+    },
+    disconnect: () => {
+      for (const { near } of open) near.destroy()
     },
     leadTo: port => {
       leadsTo = port
