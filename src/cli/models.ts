@@ -1,6 +1,7 @@
 import { suggest } from '../base/suggest.js'
 import { AgentError } from '../errors.js'
 import type { ModelChoice } from '../runtime/info.js'
+import { isFree } from '../session/usage.js'
 import type { Flags } from './command.js'
 import { loadSettings } from './open-runtime.js'
 import { type Column, lineWidth, print, printJson, stylesOf, tableLines } from './output.js'
@@ -87,12 +88,16 @@ export function modelTable(found: readonly ModelChoice[], width: number): string
     each.reference,
     compact(each.contextWindow),
     compact(each.outputLimit),
-    each.price ? String(each.price.input) : '',
-    each.price ? String(each.price.output) : '',
+    ...pricesOf(each),
     each.profile,
     keyWords(each),
   ])
   return tableLines(columns, rows, width)
+}
+
+function pricesOf({ price }: ModelChoice): [input: string, output: string] {
+  if (!price) return ['', '']
+  return isFree(price) ? ['free', 'free'] : [String(price.input), String(price.output)]
 }
 
 function keyWords({ keyPresent, keyVariable }: ModelChoice): string {

@@ -53,7 +53,7 @@ async function show(lines: readonly UsageLine[]): Promise<void> {
 }
 
 function dollars(cost: number): string {
-  return `$${cost.toFixed(4)}`
+  return cost === 0 ? 'free' : `$${cost.toFixed(4)}`
 }
 
 /** Fields that a spreadsheet would read as a formula begin with an apostrophe. */

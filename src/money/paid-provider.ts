@@ -16,7 +16,6 @@ import {
   type GenerationOptions,
   type ModelInfo,
   type Provider,
-  type ProviderPart,
   withGenerate,
 } from '../provider/provider.js'
 import type { StreamEvent } from '../provider/stream-event.js'
@@ -29,8 +28,8 @@ import {
   toNanos,
   toUsd,
 } from '../session/spending.js'
-import { CALL_TOKENS, estimateTokens, MEDIA_TOKENS, MESSAGE_TOKENS, utf8Length } from '../session/tokens.js'
-import { type Budget, completeUsage, costOf, type ModelPrice, priceFor } from '../session/usage.js'
+import { type Budget, completeUsage, costOf, isFree, type ModelPrice, priceFor } from '../session/usage.js'
+import { countRequest } from './count-request.js'
 
 /** Who pays for a call. */
 export interface Payer {
@@ -58,11 +57,10 @@ export interface PaymentParts {
 export function paidProvider(provider: Provider, parts: PaymentParts): Provider {
   return withGenerate(provider, (request, signal) => {
     const payer = parts.payer()
-    // The demo model costs nothing.
-    if (!payer || provider.id === 'demo') return provider.generate(request, signal)
+    if (!payer) return provider.generate(request, signal)
     const { price } = provider.describeModel(request.model)
-    const isFree = price ? price.input + price.output === 0 : payer.budget.unknownPrice === 'ignore'
-    if (isFree) return provider.generate(request, signal)
+    const isUncounted = price ? isFree(price) : payer.budget.unknownPrice === 'ignore'
+    if (isUncounted) return provider.generate(request, signal)
     return new PaidCall(provider, parts, payer).generate(request, signal)
   })
 }
@@ -119,8 +117,8 @@ class PaidCall {
         isAnswered ||= OUTPUT.has(event.type)
         if (event.type === 'usage')
           this.#spent = toNanos(costOf(completeUsage(event.usage), price), Math.ceil)
-        const isFree = event.type === 'error' && !isAnswered && !mayBeBilled(event.error)
-        if (isFree && this.#spent === 'unknown') this.#spent = 'nothing'
+        const isRefused = event.type === 'error' && !isAnswered && !mayBeBilled(event.error)
+        if (isRefused && this.#spent === 'unknown') this.#spent = 'nothing'
         const isCut = event.type === 'done' && event.finishReason === 'length'
         if (isCut && cap < wantedOutput(request, info)) this.#payer.cutShort()
         yield event
@@ -322,58 +320,6 @@ function fittingThinking(
 }
 
 const LEAST_THINKING = 1024
-
-/** The estimated tokens of everything that is sent. */
-function countRequest({ messages, tools = [], options, serverTools = [] }: GenerateRequest): number {
-  const parts = messages.flatMap(message => message.parts)
-  const bytes = parts.reduce((all, part) => all + bytesOf(part), 0)
-  const others = jsonLength(tools.map(({ gemini: _twin, ...tool }) => tool)) + jsonLength(serverTools)
-  const schema = jsonLength(options?.responseSchema ?? {})
-  return (
-    Math.ceil((bytes + others + schema) / BYTES_PER_TOKEN) +
-    2 * messages.length * MESSAGE_TOKENS +
-    FRAME_TOKENS
-  )
-}
-
-/** What vendors add to every request. */
-const FRAME_TOKENS = 32
-
-function bytesOf(part: ProviderPart): number {
-  switch (part.type) {
-    case 'text':
-    case 'reasoning':
-      return bytesOfText(part.text)
-    case 'tool-call':
-      return CALL_BYTES + part.name.length + jsonLength(part.args)
-    case 'tool-result':
-      return [...(part.media ?? [])].reduce(
-        (all, one) => all + bytesOf(one),
-        CALL_BYTES + part.name.length + jsonLength(part.result),
-      )
-    case 'media':
-      // An image has one or two thousand tokens, whatever its size; documents and sound grow with theirs.
-      return (
-        BYTES_PER_TOKEN *
-        (2 * MEDIA_TOKENS + (part.mimeType.startsWith('image/') ? 0 : (part.data?.length ?? 0) / 32))
-      )
-    case 'vendor':
-      return jsonLength(part.value)
-  }
-}
-
-const BYTES_PER_TOKEN = 4
-/** Ids and names of fields, in calls and results. */
-const CALL_BYTES = 2 * CALL_TOKENS * BYTES_PER_TOKEN
-
-function jsonLength(value: unknown): number {
-  return bytesOfText(JSON.stringify(value) ?? '')
-}
-
-/** A reservation is the worst case: the higher of the estimate and a quarter of the bytes. */
-function bytesOfText(text: string): number {
-  return Math.max(utf8Length(text), Math.ceil(BYTES_PER_TOKEN * estimateTokens(text)))
-}
 
 /**
  * Whether a call that failed before its answer may be on the vendor's bill. It is free when it was refused, by a status

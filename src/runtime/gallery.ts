@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto'
 import { messagesToProvider } from '../adk/messages-to-provider.js'
 import { AgentError } from '../errors.js'
 import type { Logger } from '../logger.js'
-import type { Provider } from '../provider/provider.js'
+import { type Provider, withGenerate } from '../provider/provider.js'
 import type { RunEvent } from '../run/run-event.js'
 import type { Message, SessionKey } from '../session/message.js'
 import type { SessionStore } from '../session/session-store.js'
@@ -141,13 +141,20 @@ export class Gallery {
       app,
       store,
       logger,
-      providers: { [provider.id]: provider },
+      providers: { [provider.id]: uncounted(provider) },
       agent: { model, instruction: 'Answer in one or two sentences.', tools: toolsOf(entry) },
       // Other runs of this store belong to other models.
       runs: { resume: false },
     })
     return { server, provider, runtime, model }
   }
+}
+
+/** The model is a script behind the names of real ones: its usage is left out, so that nobody reads it as spent. */
+function uncounted(provider: Provider): Provider {
+  return withGenerate(provider, async function* (request, signal) {
+    for await (const event of provider.generate(request, signal)) if (event.type !== 'usage') yield event
+  })
 }
 
 /** The entry that a session was opened from; `undefined` when it is no session of the gallery. */

@@ -157,7 +157,7 @@ export class ModelRoutes implements RunModels {
       if (!isLlmAgent(agent)) continue
       const own = inheritedModel(agent)?.model
       const reference = own === this.rootReference ? (model ?? own) : own
-      if (reference?.startsWith('demo/') || (reference !== undefined && this.priceOf(reference))) continue
+      if (reference !== undefined && this.priceOf(reference)) continue
       return { agent: agent.name, ...defined({ model: reference }) }
     }
     return undefined

@@ -46,6 +46,13 @@ export interface ModelPrice {
   longContext?: Partial<Omit<ModelPrice, 'longContext'>> & { above: number }
 }
 
+/** The price of demo and fake models. */
+export const FREE: ModelPrice = { input: 0, output: 0 }
+
+export function isFree({ input, output }: ModelPrice): boolean {
+  return input === 0 && output === 0
+}
+
 /** The price of a model by its reference, when it is known. */
 export type PriceOf = (reference: string) => ModelPrice | undefined
 

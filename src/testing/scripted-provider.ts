@@ -73,6 +73,8 @@ export class ScriptedProvider implements Provider {
       contextWindow: 1_000_000,
       outputLimit: 64_000,
       profile: 'openai-chat',
+      // A script costs nothing: it is called also where there is a budget.
+      price: { input: 0, output: 0 },
       known: true,
       ...this.#model,
     }

@@ -135,6 +135,7 @@ test('lango models tells limits, prices and keys, and never a key itself', async
     lango(['models', '--provider', 'antropic'], { cwd, env }),
   ])
   expect(table.stdout).toMatch(/^anthropic\/claude-sonnet-4-6 +1M +64K +3 +15 +anthropic-4\.6 +yes$/m)
+  expect(all.stdout).toMatch(/^demo\/demo .* free +free +openai-\S+ +not needed$/m)
   expect(table.stdout + json.stdout).not.toContain('0123456789')
   for (const line of table.stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(80)
   const { models, default: chosen } = JSON.parse(json.stdout)

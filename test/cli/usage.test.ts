@@ -19,14 +19,22 @@ test('prints a table, JSON and CSV of what was counted, and refuses a wrong day 
   await store.runs.appendEvents(key, 'r', [
     { seq: 1, type: 'run-start' },
     { seq: 2, type: 'usage', author: 'a', model: 'x/m', usage },
+    { seq: 3, type: 'usage', author: 'a', model: 'demo/demo', usage: { ...usage, cost: 0 } },
   ])
   await store.close()
   const table = await call('usage')
-  expect(table.stdout).toContain('$0.2500')
+  expect(table.stdout).toMatch(/x\/m .*\$0\.2500$/m)
+  expect(table.stdout).toMatch(/demo\/demo .* free$/m)
   expect(table.stdout).toContain('Total: $0.2500')
   const json = JSON.parse((await call('usage', '--json')).stdout)
-  expect(json).toMatchObject({ costUsd: 0.25, lines: [{ model: 'x/m', calls: 1, usage }] })
-  const [head, row] = (await call('usage', '--csv')).stdout.split('\n')
+  expect(json).toMatchObject({
+    costUsd: 0.25,
+    lines: [
+      { model: 'demo/demo', usage: { cost: 0 } },
+      { model: 'x/m', calls: 1, usage },
+    ],
+  })
+  const [head, , row] = (await call('usage', '--csv')).stdout.split('\n')
   expect(head).toContain('cost_usd')
   expect(row).toContain(`,"'=ann,1",x/m,run,1,1000,10,20,100,5,0.25`)
   expect((await call('usage', '--from', 'monday')).code).toBe(1)

@@ -84,7 +84,7 @@ test('spans, log, cost and inspection of one run agree', async () => {
 test('a run with a model of unknown price has no cost', async () => {
   const runtime = await createRuntime({
     store: 'memory:',
-    providers: { play: twoSteps({}) },
+    providers: { play: twoSteps({ price: undefined }) },
     agent: { name: 'root', model: 'play/m', tools: [searchTool] },
   })
   const { usage } = await runtime.runAndCollect({ text: 'go' })

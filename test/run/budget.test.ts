@@ -448,6 +448,29 @@ describe('a dearer model answers instead of one that is down', () => {
   })
 })
 
+test.each([
+  ['the demo model', { play: { type: 'demo' as const } }, 'play/demo'],
+  [
+    'a script',
+    {
+      play: new ScriptedProvider([{ text: 'Scripted.', usage: { inputTokens: 9, outputTokens: 2 } }], {
+        id: 'play',
+      }),
+    },
+    'play/any',
+  ],
+])('%s costs nothing and is called with any budget', async (_name, providers, model) => {
+  const runtime = await createRuntime({
+    store: 'memory:',
+    providers,
+    agent: { name: 'root', model },
+    budget: { perRunUsd: 0.000001 },
+  })
+  open.push(runtime)
+  const { finishReason, usage } = await runtime.runAndCollect({ text: 'Hello' })
+  expect({ finishReason, cost: usage.cost }).toEqual({ finishReason: 'stop', cost: 0 })
+})
+
 test('a provider that copies its requests can be paid for', async () => {
   const provider = new ScriptedProvider([{ text: 'Copied.' }], {
     id: 'play',

@@ -25,12 +25,16 @@ test('a broken history is opened, refused as it is, and answered through Lango',
   expect(events.flatMap(event => (event.type === 'repair' ? event.repairs : []))).toMatchObject([
     { kind: 'note-duplicate' },
   ])
+  // The answer of a script, behind the name of a real model, is not spent.
+  expect((await client.usage()).lines).toEqual([])
+  expect((await client.session(sessionId)).usage).toMatchObject({ totalTokens: 0 })
   const { steps } = await client.inspect(runId)
   expect(steps[0]).toMatchObject({ profile: 'anthropic-4.6' })
   // The session is one like any other now: the server's own model goes on with it.
   const next = await client.start(sessionId, { text: 'say 2' })
   for await (const event of client.follow(next.runId)) events.push(event)
   expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop' })
+  expect((await client.usage()).lines).toMatchObject([{ model: 'play/model', calls: 1 }])
 })
 
 const faults = vi.hoisted((): Fault[] => [])

@@ -326,7 +326,7 @@ describe('the raw tree', () => {
 
 test('figures are short and never hide a small sum', () => {
   expect([costText(0), costText(0.00001), costText(0.0061), costText(0.0123), costText(3)]).toEqual([
-    '$0',
+    'free',
     '< $0.0001',
     '$0.0061',
     '$0.012',

@@ -198,7 +198,6 @@ export class ChatSession {
   }
 
   readonly priceOf: PriceOf = reference => {
-    if (isDemo(reference)) return { input: 0, output: 0 }
     try {
       const { provider, model } = this.registry.resolve(reference)
       return provider.describeModel(model).price

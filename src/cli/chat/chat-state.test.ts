@@ -237,8 +237,8 @@ describe('usage', () => {
     expect(state.usage).toMatchObject({ inputTokens: 20, outputTokens: 10, cost: 0.75 })
   })
 
-  test('has no cost once one price is unknown, but the demo is free', () => {
-    expect(play([used('demo/demo'), used('openai/gpt-5.2', 0.5)]).usage.cost).toBe(0.5)
+  test('has no cost once one price is unknown', () => {
+    expect(play([used('demo/demo', 0), used('openai/gpt-5.2', 0.5)]).usage.cost).toBe(0.5)
     expect(play([used('mystery/model'), used('openai/gpt-5.2', 0.5)]).usage.cost).toBeUndefined()
   })
 })

@@ -162,7 +162,7 @@ function reduceEvent(before: ChatState, event: RunEvent, at: number): ChatState 
       return isWorking ? state : { ...state, phase: 'thinking', since: at }
     }
     case 'usage':
-      return { ...state, usage: sumUsage([state.usage, paid(event.model, event.usage)]) }
+      return { ...state, usage: sumUsage([state.usage, event.usage]) }
     case 'run-finish': {
       const notice = finishNotice(event)
       const ended: ChatState = { ...state, phase: 'idle', since: at }
@@ -197,11 +197,6 @@ function reduceEvent(before: ChatState, event: RunEvent, at: number): ChatState 
 
 function inPhase(state: ChatState, phase: ChatPhase, at: number): ChatState {
   return state.phase === phase ? state : { ...state, phase, since: at }
-}
-
-/** The demo model costs nothing, although the catalogue has no price for it. */
-function paid(model: string, usage: RunUsage): RunUsage {
-  return isDemo(model) ? { ...usage, cost: 0 } : usage
 }
 
 /** Applies an event to the run's transcript and shows the items that it changed. */

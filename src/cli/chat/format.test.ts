@@ -20,7 +20,7 @@ test.each([
 ])('%i tokens are %s', (count, expected) => expect(formatCount(count)).toBe(expected))
 
 test.each([
-  [0, '$0'],
+  [0, 'free'],
   [0.00001, '<$0.0001'],
   [0.00421, '$0.0042'],
   [1.239, '$1.24'],

@@ -9,9 +9,9 @@ export function formatCount(count: number): string {
   return `${trimZero((count / 1_000_000).toFixed(1))}M`
 }
 
-/** Dollars: two digits, and more of them when the sum is small. */
+/** The cost of model calls. Dollars: two digits, and more of them when the sum is small. */
 export function formatCost(dollars: number): string {
-  if (dollars === 0) return '$0'
+  if (dollars === 0) return 'free'
   if (dollars < 0.0001) return '<$0.0001'
   return `$${dollars.toFixed(dollars < 0.1 ? 4 : 2)}`
 }

@@ -3,6 +3,7 @@ import type { LoadedConfig } from '../../config/load-config.js'
 import type { ModelInfo, Provider } from '../../provider/provider.js'
 import type { ProviderRegistry } from '../../provider/provider-registry.js'
 import { KEYED_PROVIDERS } from '../../provider/vendors.js'
+import { isFree } from '../../session/usage.js'
 import { formatCount } from './format.js'
 
 export interface Choice {
@@ -55,7 +56,7 @@ function toChoice(provider: string): (model: ModelInfo) => Choice {
   return ({ id, contextWindow, price, known }) => {
     const facts = [
       ...(known ? [`${formatCount(contextWindow)} tokens`] : []),
-      ...(price ? [`$${price.input} in, $${price.output} out per million`] : []),
+      ...(price ? [isFree(price) ? 'free' : `$${price.input} in, $${price.output} out per million`] : []),
     ]
     const value = `${provider}/${id}`
     return { value, label: value, ...(facts.length > 0 ? { description: facts.join(' · ') } : {}) }

@@ -251,7 +251,7 @@ export function inspectLines(run: RunInspection): string[] {
   }
   for (const step of shown) lines.push('', ...stepLines(step))
   const { usage } = run.total
-  const cost = usage.cost === undefined ? '' : ` · ${formatCost(usage.cost)}`
+  const cost = usage.cost === undefined || usage.totalTokens === 0 ? '' : ` · ${formatCost(usage.cost)}`
   lines.push(
     '',
     `total: ${count(run.total.requests, 'request')} · ${formatBytes(run.total.bytes)} sent · ` +

@@ -26,7 +26,8 @@ export class StatusLine implements Component {
     const left = ` ${name} · ${plainLine(sessionId)}`
     const more = usageIsPartial ? '+' : ''
     const tokens = `${formatCount(usage.inputTokens)}${more} in, ${formatCount(usage.outputTokens)}${more} out`
-    const cost = usage.cost === undefined ? '' : ` · ${formatCost(usage.cost)}${more}`
+    const isCounted = usage.cost !== undefined && usage.totalTokens > 0
+    const cost = isCounted ? ` · ${formatCost(usage.cost ?? 0)}${usage.cost === 0 ? '' : more}` : ''
     for (const right of [`${tokens}${cost} `, `${tokens} `, '']) {
       const gap = width - visibleWidth(left) - visibleWidth(right)
       if (gap >= 2) return [this.#theme.dim(left + ' '.repeat(gap) + right)]

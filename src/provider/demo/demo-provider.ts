@@ -5,6 +5,7 @@
 
 import { TRANSFER_TOOL } from '../../base/names.js'
 import { AgentError } from '../../errors.js'
+import { FREE } from '../../session/usage.js'
 import { AnswerAssembly } from '../assemble-stream.js'
 import { describeModel } from '../model-catalog.js'
 import type { GenerateRequest, ModelInfo, Provider, ProviderMessage, ToolResultPart } from '../provider.js'
@@ -48,6 +49,7 @@ export class DemoProvider implements Provider {
 
   describeModel(model: string): ModelInfo {
     return {
+      price: FREE,
       ...describeModel('demo', model, { models: this.#settings.models }),
       name: 'Demo (offline)',
       known: true,

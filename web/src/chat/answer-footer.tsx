@@ -3,7 +3,7 @@ import type { FooterItem } from '../../../src/transcript/item.js'
 import { useChat } from '../chat-context.js'
 import { CopyButton } from '../shared/copy-button.js'
 import { IconButton } from '../shared/icon-button.js'
-import { formatCost, formatTokens } from '../state/format.js'
+import { formatCallCost, formatTokens } from '../state/format.js'
 import { answerAgain } from './resend.js'
 
 /** What can be done with an answer, and what it cost. */
@@ -23,7 +23,7 @@ export function AnswerFooter({ entry, isLast }: { entry: FooterItem; isLast: boo
     // Which provider it came through is in the tooltip: a phone has no room for both.
     entry.model?.slice(entry.model.indexOf('/') + 1),
     entry.totalTokens > 0 ? `${formatTokens(entry.totalTokens)} tokens` : undefined,
-    entry.cost === undefined ? undefined : formatCost(entry.cost),
+    entry.cost === undefined ? undefined : formatCallCost(entry.cost),
   ]
     .filter(Boolean)
     .join(' · ')

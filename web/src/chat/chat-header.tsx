@@ -2,7 +2,7 @@ import { useChat, useObserved } from '../chat-context.js'
 import { TakeAlongButton } from '../exchange/take-along-button.js'
 import { IconButton } from '../shared/icon-button.js'
 import { Icon } from '../shared/icons.js'
-import { formatCost, formatTokens } from '../state/format.js'
+import { formatCallCost, formatTokens } from '../state/format.js'
 
 interface ChatHeaderProps {
   isSidebarOpen: boolean
@@ -35,7 +35,7 @@ export function ChatHeader({ isSidebarOpen, onToggleSidebar }: ChatHeaderProps) 
       {usage && usage.totalTokens > 0 ? (
         <p className="chat-usage" title="All answers of this chat">
           {formatTokens(usage.totalTokens)} tokens
-          {usage.cost === undefined ? '' : ` · ${formatCost(usage.cost)}`}
+          {usage.cost === undefined ? '' : ` · ${formatCallCost(usage.cost)}`}
         </p>
       ) : null}
       {isThere && state.sessionId !== undefined ? (

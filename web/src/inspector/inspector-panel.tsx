@@ -94,7 +94,7 @@ function runText({ agent, finishReason, total }: RunInspection): string {
     ...(usage.totalTokens > 0
       ? [`${countText(usage.inputTokens)} tokens in, ${countText(usage.outputTokens)} out`]
       : []),
-    ...(usage.cost === undefined ? [] : [costText(usage.cost)]),
+    ...(usage.cost === undefined || usage.totalTokens === 0 ? [] : [costText(usage.cost)]),
   ]
     .filter(Boolean)
     .join(' · ')

@@ -1,7 +1,7 @@
 import { useCallback, useState } from 'react'
 import type { LangoClient } from '../../../src/client/client.js'
 import type { UsageLine } from '../state/api.js'
-import { formatCost, formatTokens } from '../state/format.js'
+import { formatCallCost, formatCost, formatTokens } from '../state/format.js'
 import { PanelFrame } from './panel-frame.js'
 import { PanelState } from './panel-state.js'
 import './usage.css'
@@ -138,7 +138,7 @@ function UsageTable({ lines, models }: { lines: readonly UsageLine[]; models: re
           <li key={model}>
             <span className="usage-colour" data-colour={index % COLOURS} />
             <span className="usage-model">{model}</span>
-            <span>{formatCost(costOf(lines.filter(line => line.model === model)))}</span>
+            <span>{modelCost(lines.filter(line => line.model === model))}</span>
           </li>
         ))}
       </ul>
@@ -162,7 +162,7 @@ function UsageTable({ lines, models }: { lines: readonly UsageLine[]; models: re
               </td>
               <td>{line.calls}</td>
               <td>{formatTokens(line.usage.totalTokens)}</td>
-              <td>{line.usage.cost === undefined ? 'not known' : formatCost(line.usage.cost)}</td>
+              <td>{line.usage.cost === undefined ? 'not known' : formatCallCost(line.usage.cost)}</td>
             </tr>
           ))}
         </tbody>
@@ -175,6 +175,11 @@ function byCost(lines: readonly UsageLine[]): string[] {
   const names = [...new Set(lines.map(({ model }) => model))]
   const cost = (model: string) => costOf(lines.filter(line => line.model === model))
   return names.sort((one, other) => cost(other) - cost(one))
+}
+
+function modelCost(lines: readonly UsageLine[]): string {
+  if (lines.some(({ usage }) => usage.cost !== undefined)) return formatCallCost(costOf(lines))
+  return 'not known'
 }
 
 function costOf(lines: readonly UsageLine[]): number {

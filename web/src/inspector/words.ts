@@ -29,7 +29,7 @@ export function bytesText(bytes: number): string {
 
 /** Dollars, with as many digits as a small sum needs. */
 export function costText(dollars: number): string {
-  if (dollars === 0) return '$0'
+  if (dollars === 0) return 'free'
   if (dollars < 0.0001) return '< $0.0001'
   return `$${dollars.toFixed(dollars < 0.01 ? 4 : dollars < 1 ? 3 : 2)}`
 }

@@ -14,6 +14,11 @@ export function formatCost(cost: number): string {
   return cost < 0.1 ? `$${cost.toFixed(4)}` : `$${cost.toFixed(2)}`
 }
 
+/** The cost of model calls. */
+export function formatCallCost(cost: number): string {
+  return cost === 0 ? 'free' : formatCost(cost)
+}
+
 /** `340 ms`, `2.4 s`, `3 min 5 s`. */
 export function formatDuration(durationMs: number): string {
   if (durationMs < 1000) return `${Math.round(durationMs)} ms`

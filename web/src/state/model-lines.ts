@@ -26,14 +26,15 @@ export function modelLines(models: readonly ModelChoice[], search: string): Mode
 
 const MOST_LINES = 200
 
-function lineOf({ reference, id, provider, contextWindow, price, known }: ModelChoice): ModelLine {
-  const cost = price ? `$${price.input} in, $${price.output} out per M` : known ? 'free' : 'price unknown'
+function lineOf({ reference, id, provider, contextWindow, price }: ModelChoice): ModelLine {
+  const isFree = price?.input === 0 && price.output === 0
+  const cost = price ? `$${price.input} in, $${price.output} out per M` : 'price unknown'
   return {
     key: keyOf(reference),
     reference,
     name: id,
     provider,
-    facts: `${formatTokens(contextWindow)} · ${cost}`,
+    facts: `${formatTokens(contextWindow)} · ${isFree ? 'free' : cost}`,
   }
 }
 
