@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { defined } from '../base/defined.js'
+import { within } from '../base/pause.js'
 import { redactText } from '../base/redact.js'
 import type { LangoConfig } from '../config/config.js'
 import { AgentError } from '../errors.js'
@@ -9,14 +10,17 @@ import type { Logger } from '../logger.js'
 import type { RuntimeInfo } from '../runtime/info.js'
 import type { Runtime } from '../runtime/runtime.js'
 import { shortTokenWarning } from '../server/security/server-token.js'
-import type { ServeOptions } from '../server/serve.js'
+import type { RunningServer, ServeOptions } from '../server/serve.js'
 import type { Flags } from './command.js'
 import { requireModelPackage } from './installed-packages.js'
 import { loadSettings, runtimeOptions } from './open-runtime.js'
 import { version } from './version.js'
 import { count, demoNotice } from './wording.js'
 
-/** Serves until SIGINT or SIGTERM. A second signal exits without waiting for active runs. */
+/**
+ * Serves until SIGINT or SIGTERM, then closes within `server.closeMs` and exits: a tool that ignores its signal, a timer or
+ * a database that does not answer cannot keep the process. A second signal exits at once.
+ */
 export async function serve(flags: Flags): Promise<number> {
   const adkWebRoot = flags.adk ? findAdkWeb() : undefined
   const loaded = await loadSettings(flags, { runs: true })
@@ -32,13 +36,14 @@ export async function serve(flags: Flags): Promise<number> {
   const logger = await createLogger({ ...log, level, destination: log.file })
   const runtime = await createRuntime(await runtimeOptions(loaded, logger))
   const tokens = Object.keys(server.tokens)
+  const times = closingTimes(server)
   try {
     const running = await listen({
       runtime,
       allowedOrigins: server.allowedOrigins,
       allowedHosts: server.allowedHosts,
       trustedProxies: server.trustedProxies,
-      graceMs: server.graceMs,
+      graceMs: times.graceMs,
       keepRunsMs: (retention.runsDays ?? server.keepRunsDays) * DAY_MS,
       ...(retention.usageDays === undefined ? {} : { keepUsageMs: retention.usageDays * DAY_MS }),
       logger,
@@ -54,13 +59,50 @@ export async function serve(flags: Flags): Promise<number> {
     const warning = shortTokenWarning(server.tokens)
     if (warning) process.stderr.write(`Warning: ${warning.message} ${warning.fix}\n`)
     announce(facts, await runtime.info(), flags)
-    await untilSignal(() => running.close())
-    sayHandedOver(runtime, logger)
-    return 0
-  } finally {
-    await runtime.close()
+    await untilSignal()
+    await closeWithin(times.closeMs, { running, runtime, logger })
+  } catch (error) {
+    await runtime.close({ withinMs: times.closeMs })
     logger.close()
+    throw error
   }
+  logger.close()
+  process.exit(0)
+}
+
+/** How long stopping may take as a whole, and how much of it active runs may take to end. */
+function closingTimes({ graceMs, closeMs }: Pick<LangoConfig['server'], 'graceMs' | 'closeMs'>) {
+  const wholeMs = closeMs ?? Math.max(8000, graceMs + HANDOVER_MS)
+  return { closeMs: wholeMs, graceMs: Math.min(graceMs, Math.max(wholeMs - HANDOVER_MS, wholeMs / 2)) }
+}
+
+/** The time that handing over runs, closing connections and closing the store may take. */
+const HANDOVER_MS = 4000
+
+interface Closing {
+  running: RunningServer
+  runtime: Runtime
+  logger: Logger
+}
+
+/** Closes the server and the runtime. Resolves after that time at the latest. */
+async function closeWithin(closeMs: number, { running, runtime, logger }: Closing): Promise<void> {
+  const until = performance.now() + closeMs
+  const leftMs = () => Math.max(0, until - performance.now())
+  // Ends with the grace and a moment for connections, unless the store does not answer.
+  await within(closeMs * 0.75, running.close())
+  const unfinished = () => runtime.active().filter(({ loop }) => loop !== undefined).length
+  const before = unfinished()
+  await runtime.close({ withinMs: leftMs() })
+  const left = unfinished()
+  const runsHandedOver = before - left
+  if (left > 0)
+    logger.warn('Runs could not be handed over in time: the next process finds them', { runs: left })
+  logger.info('Server stopped', { runsHandedOver })
+  if (runsHandedOver > 0 && process.stderr.isTTY)
+    process.stderr.write(
+      `${count(runsHandedOver, 'unfinished run')} handed over: the next process on the store continues.\n`,
+    )
 }
 
 /** The built page of ADK, in the package of its development tools. */
@@ -101,25 +143,14 @@ function announce({ url, store: address, hasTokens }: Place, info: RuntimeInfo, 
   if (info.demo) process.stderr.write(`${demoNotice(flags.model !== undefined)}\n`)
 }
 
-/** Closes gracefully on the first signal and exits at once on the second. */
-async function untilSignal(close: () => Promise<void>): Promise<void> {
+/** Resolves at the first signal. The second one exits at once. */
+async function untilSignal(): Promise<void> {
   await new Promise<void>(resolve => {
     for (const signal of SIGNALS) process.once(signal, resolve)
   })
   for (const signal of SIGNALS) process.once(signal, () => process.exit(130))
   if (process.stderr.isTTY)
     process.stderr.write('Shutting down: waiting for active runs. Press Ctrl-C again to exit at once.\n')
-  await close()
-}
-
-/** Runs that did not end in time are continued by another process on the store, or by the next server. */
-function sayHandedOver(runtime: Runtime, logger: Logger): void {
-  const runs = runtime.active().filter(({ loop }) => loop !== undefined).length
-  logger.info('Server stopped', { runsHandedOver: runs })
-  if (runs > 0 && process.stderr.isTTY)
-    process.stderr.write(
-      `${count(runs, 'unfinished run')} handed over: the next process on the store continues.\n`,
-    )
 }
 
 const DAY_MS = 86_400_000

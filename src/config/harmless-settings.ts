@@ -165,6 +165,7 @@ const SETTINGS: Allowed = {
         host: oneOf('127.0.0.1', 'localhost', '::1'),
         keepRunsDays: any,
         graceMs: any,
+        closeMs: any,
         runsPerUser: any,
         streamsPerUser: any,
         maxBodyBytes: any,

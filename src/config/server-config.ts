@@ -44,8 +44,15 @@ export const serverSchema = group({
     .default(30)
     .describe('How long run events and sent requests are kept, unless `retention.runsDays` is set.'),
   graceMs: wholeNumber(0)
-    .default(10_000)
-    .describe('How long active runs may continue when the server is stopped.'),
+    .default(4000)
+    .describe(
+      'How long active runs may continue when the server is stopped. Those that have not ended then are handed over.',
+    ),
+  closeMs: wholeNumber(100)
+    .optional()
+    .describe(
+      'How long stopping may take as a whole: the time of `graceMs`, handing over unfinished runs, closing connections and the store. Then the process exits. At most half of it, or all but 4000, is left for `graceMs`. Default 8000, or `graceMs` + 4000 where that is longer.',
+    ),
   runsPerUser: wholeNumber(1).optional().describe('Maximum number of concurrent runs per user. Default 8.'),
   streamsPerUser: wholeNumber(1).optional().describe('Maximum number of open streams per user. Default 32.'),
   maxBodyBytes: wholeNumber(1024)

@@ -30,7 +30,8 @@ export function watchEnds(loop: RunLoop, { signals, key, lease, input }: Watched
   const abort = () => {
     const reason: unknown = signal?.reason
     // An abort by the user is no failure; an interruption by the server names its error as the reason.
-    if (isProcessEnd(reason) && loop.isResumable) void loop.handOver(HANDOVER_GRACE_MS)
+    const graceMs = isInterruption(reason) ? reason.details.graceMs : undefined
+    if (typeof graceMs === 'number' && loop.isResumable) void loop.handOver(graceMs)
     else loop.stop(isInterruption(reason) ? reason : undefined)
   }
   // Another process may have the run already: then that one reports its end.
@@ -58,18 +59,21 @@ export function isInterruption(reason: unknown): reason is AgentError {
   return reason instanceof AgentError && reason.code === 'run-interrupted'
 }
 
-/** The reason of a run that ends because its process does. */
-export function processEnds(): AgentError {
+/** The reason of a run that ends because its process does. Tools that have effects may end within that time. */
+export function processEnds(graceMs: number): AgentError {
   const message = 'The process was shut down during this run. Send a message to continue.'
-  return new AgentError('run-interrupted', message, { retryable: true, details: { isProcessEnd: true } })
-}
-
-function isProcessEnd(reason: unknown): boolean {
-  return isInterruption(reason) && reason.details.isProcessEnd === true
+  return new AgentError('run-interrupted', message, { retryable: true, details: { graceMs } })
 }
 
 /** How long a tool that has an effect may take to end before its run is handed over. */
 const HANDOVER_GRACE_MS = 8000
+
+/** The same in a process that has so long to close: storing the handover and closing the store need some of it. */
+export function handoverGrace(withinMs = Number.POSITIVE_INFINITY): number {
+  return Math.min(HANDOVER_GRACE_MS, Math.max(0, withinMs - CLOSING_MS))
+}
+
+const CLOSING_MS = 1500
 
 function leaseLost(key: SessionKey, cause: unknown): AgentError {
   const reason = messageOf(cause ?? 'it could not be renewed')
@@ -216,28 +220,28 @@ interface LeftRun {
   readonly over?: Promise<void>
 }
 
-/** Hands over runs because the process ends, after `drained`. Where that is not possible they may end first. */
+/** Hands over runs because the process ends, after `drained`. Where that is not possible they may end within `graceMs`. */
 export async function leaveToOthers(
   drained: Promise<void> | undefined,
   others: () => readonly LeftRun[],
+  graceMs: number,
 ): Promise<void> {
-  await within(FOREIGN_STOP_MS, Promise.resolve(drained))
-  for (const { loop } of others()) if (loop?.isResumable) void loop.handOver(HANDOVER_GRACE_MS)
-  await within(FOREIGN_GRACE_MS, Promise.all(others().map(({ over }) => over)))
+  await within(Math.min(STOP_MS, graceMs), Promise.resolve(drained))
+  for (const { loop } of others()) if (loop?.isResumable) void loop.handOver(graceMs)
+  await within(graceMs, Promise.all(others().map(({ over }) => over)))
   const left = others()
   // One that was taken over meanwhile, or whose tool takes long, is given back as it is.
   for (const { loop } of left) if (loop) giveBack(loop)
-  await within(FOREIGN_STOP_MS, Promise.all(left.map(({ over }) => over)))
+  await within(STOP_MS, Promise.all(left.map(({ over }) => over)))
 }
 
-/** How long runs of other processes may take to end when this process ends. */
-const FOREIGN_GRACE_MS = 10_000
-const FOREIGN_STOP_MS = 3000
+/** How long beginning a run, or leaving one, may take when the process ends. */
+const STOP_MS = 3000
 
 /** Stops working on a run because the process ends. */
 function giveBack(loop: RunLoop): void {
   if (loop.isResumable) void loop.leave('handover')
-  else loop.stop(processEnds())
+  else loop.stop(processEnds(0))
 }
 
 /** Asks for the approvals that a run of another process requests, and sends the answers there. */

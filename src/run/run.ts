@@ -256,14 +256,15 @@ export class Runs {
   }
 
   /**
-   * Executes no further queued runs: they stay in the store. Runs that are executed for other processes are handed over;
-   * where that is not possible they may end, and are interrupted after a while.
+   * Executes no further queued runs: they stay in the store. Runs that are executed for other processes are handed over
+   * after `graceMs`; where that is not possible they may end, and are interrupted then.
    */
-  async close(): Promise<void> {
+  async close(graceMs: number): Promise<void> {
     this.#due.close()
     const drained = this.#workers?.close()
     for (const { runId } of this.#waiting.values()) this.#waiting.take(runId)?.onEnd()
-    await leaveToOthers(drained, () => [...this.#executed.values()].filter(({ isForeign }) => isForeign))
+    const others = () => [...this.#executed.values()].filter(({ isForeign }) => isForeign)
+    await leaveToOthers(drained, others, graceMs)
   }
 
   async #endAll(runIds: readonly string[]): Promise<void> {

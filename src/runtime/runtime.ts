@@ -18,7 +18,7 @@ import type { EventList } from '../run/run-feed.js'
 import { type FollowOptions, RunFollower } from '../run/run-follower.js'
 import type { EventLists, RunInput } from '../run/run-host.js'
 import { checkRunInput, type StartedRun } from '../run/run-opening.js'
-import { answerStored, checkAnswer, processEnds, stopStored } from '../run/run-signals.js'
+import { answerStored, checkAnswer, handoverGrace, stopStored } from '../run/run-signals.js'
 import { followRun } from '../run/until-waiting.js'
 import type { ChatMessage } from '../session/chat-message.js'
 import type { SessionKey } from '../session/message.js'
@@ -36,6 +36,7 @@ import { describeRuntime, type ModelChoice, type RuntimeInfo, type SessionLint }
 import { LazyHost } from './lazy-host.js'
 import type { RuntimeOptions } from './options.js'
 import { retain } from './retention.js'
+import { RunningRuns } from './running-runs.js'
 import type { RuntimeSchedules, Schedules } from './schedules.js'
 
 export type { ResumeOptions, RunInput, StartedRun }
@@ -183,8 +184,18 @@ export interface Runtime {
    * ```
    */
   erase(userId: string, options?: EraseOptions): Promise<EraseReceipt>
-  /** Stops running runs, waits for them, and closes the store if the runtime opened it. */
-  close(): Promise<void>
+  /**
+   * Ends the runs of `run` and `runAndCollect`, hands over those of `start`, and closes the store if the runtime opened it.
+   * With `withinMs` it resolves after that time at the latest: what is left then, such as a tool that does not end or a
+   * database that does not answer, keeps the process alive, so the caller exits. Runs that could not be handed over are
+   * found by the next process.
+   */
+  close(options?: CloseOptions): Promise<void>
+}
+
+export interface CloseOptions {
+  /** Default: as long as it takes. */
+  withinMs?: number | undefined
 }
 
 /**
@@ -214,20 +225,11 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
   return new LangoRuntime({ options, registry, store: opened, logger: options.logger ?? silentLogger })
 }
 
-/** A signal of its own for each run: listeners of many runs on one signal would look like a leak. */
-interface RunningRun {
-  userId: string
-  abort: AbortController
-  ended: Promise<void>
-  /** Accepted by `start`: when the process ends it is interrupted, and stays queued if it has not begun. */
-  isDetached: boolean
-}
-
 class LangoRuntime implements Runtime {
   #isClosing = false
   #sweeper: NodeJS.Timeout | undefined
   #schedules: Promise<Schedules> | undefined
-  readonly #running = new Set<RunningRun>()
+  readonly #running = new RunningRuns()
 
   readonly store: SessionStore
 
@@ -368,7 +370,7 @@ class LangoRuntime implements Runtime {
   ): Promise<{ host: RuntimeHost; accepted: RunInput; done: () => void }> {
     checkRunInput(input, this.#parts.options.app)
     if (this.#isClosing) throw closed()
-    const { abort, done } = this.#register(input.userId ?? 'user', isDetached)
+    const { abort, done } = this.#running.add(input.userId ?? 'user', isDetached)
     try {
       const host = await this.#host.load()
       await host.check(input)
@@ -446,50 +448,31 @@ class LangoRuntime implements Runtime {
 
   async erase(userId: string, options: EraseOptions = {}): Promise<EraseReceipt> {
     if (!this.store.erase) throw unsupported('erase')
-    const own = [...this.#running].filter(run => run.userId === userId)
-    for (const { abort } of own) abort.abort(erasedDuringRun())
-    // A run that does not end in time is refused by the store.
-    await within(STOP_MS, Promise.all(own.map(({ ended }) => ended)))
+    await this.#running.stopOf(userId)
     const receipt = await this.store.erase({ appName: this.#parts.options.app, userId }, options)
     return (await import('./engine.js')).eraseFromEngine(this.#parts, userId, receipt)
   }
 
-  async close(): Promise<void> {
+  async close({ withinMs }: CloseOptions = {}): Promise<void> {
     this.#isClosing = true
     clearInterval(this.#sweeper)
-    await (await this.#schedules)?.close()
-    await this.#stopRetention()
-    for (const { abort, isDetached } of this.#running) abort.abort(isDetached ? processEnds() : undefined)
-    await Promise.all([this.#host.runs?.close(), ...Array.from(this.#running, ({ ended }) => ended)])
+    const closed = this.#close(handoverGrace(withinMs))
+    await (withinMs === undefined ? closed : within(withinMs, closed))
+  }
+
+  /** Runs come first: what follows may wait for a database that does not answer. */
+  async #close(graceMs: number): Promise<void> {
+    const schedules = this.#schedules?.then(each => each.close())
+    const runs = [this.#running.close(graceMs), this.#host.runs?.close(graceMs)]
+    await Promise.all([...runs, schedules, this.#stopRetention()])
     this.#follower.endAll()
     await (await this.#host.loaded())?.close()
     // A store that was handed in is closed by its owner.
     if (typeof this.#parts.options.store !== 'object') await this.store.close()
   }
-
-  /** Registers a run until it ends, so that `close` and `erase` can stop it and wait for it. */
-  #register(userId: string, isDetached: boolean): { abort: AbortController; done: () => void } {
-    let resolve = () => {}
-    const ended = new Promise<void>(resolved => {
-      resolve = resolved
-    })
-    const running = { userId, abort: new AbortController(), ended, isDetached }
-    this.#running.add(running)
-    const done = () => {
-      this.#running.delete(running)
-      resolve()
-    }
-    return { abort: running.abort, done }
-  }
 }
 
-/** How long `erase` waits for runs that it stopped. */
-const STOP_MS = 5000
 const SWEEP_MS = 5000
-
-function erasedDuringRun(): AgentError {
-  return new AgentError('run-interrupted', 'The data of the user was erased during this run.')
-}
 
 function closed(): AgentError {
   return new AgentError('invalid-argument', 'The runtime is closed. Create a new one.')

@@ -62,7 +62,7 @@ export interface ServeOptions {
   adkWebRoot?: string | undefined
   logger: Logger
   version: string
-  /** How long running runs may take to finish when the server closes. Default 10 s. */
+  /** How long running runs may take to finish when the server closes. Default 4 s. */
   graceMs?: number | undefined
   /** How long run events are kept. Default 30 days; sessions are deleted by the runtime's `retention`. */
   keepRunsMs?: number | undefined
@@ -84,7 +84,7 @@ const CLOSE_MS = 500
 
 /** Serves a runtime over HTTP: the native API, the protocols and the web chat. */
 export async function serve(options: ServeOptions): Promise<RunningServer> {
-  const { runtime, logger, version, host, tokens = {}, graceMs = 10_000 } = options
+  const { runtime, logger, version, host, tokens = {}, graceMs = 4000 } = options
   checkTokens(host, tokens)
   const addressOf = addressReader(options.trustedProxies ?? [])
   await runtime.ready()
@@ -135,11 +135,12 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   let closed: Promise<void> | undefined
   const close = async () => {
     closing = true
-    await stopPruning()
+    const pruned = stopPruning()
     await hub.close(graceMs)
-    await (await gallery)?.close()
     await closeServer(server)
     metrics.close()
+    await pruned
+    await (await gallery)?.close()
   }
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${port}`,

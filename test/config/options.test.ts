@@ -543,6 +543,7 @@ const EVERYTHING = {
     trustedProxies: ['127.0.0.1'],
     keepRunsDays: 1,
     graceMs: 0,
+    closeMs: 100,
     runsPerUser: 1,
     streamsPerUser: 1,
     maxBodyBytes: 1024,
