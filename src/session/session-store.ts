@@ -265,6 +265,8 @@ export interface SessionSummary {
   totalTokens: number
   createdAt: number
   updatedAt: number
+  /** The time that the last message has; absent without messages. */
+  lastMessageAt?: number
   title?: string
   /** The beginning of the last message that a person would read. */
   preview?: string

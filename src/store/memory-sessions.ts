@@ -78,6 +78,7 @@ export function summarize(session: MemorySession): SessionSummary {
     totalTokens: messages.reduce((all, message) => all + message.tokens, 0),
     createdAt,
     updatedAt,
+    ...defined({ lastMessageAt: messages.at(-1)?.timestamp }),
     ...titled(session),
     ...(last === undefined ? {} : { preview: previewOf(last.content) }),
   }

@@ -135,6 +135,8 @@ const READ_FORWARD = `${READ_RANGE} AND seq > ? AND seq < ? ORDER BY seq LIMIT ?
 
 /** Text after a marker must be read whole to be restored; of all other text the beginning is enough. */
 const LIST = `SELECT pk, user_id, session_id, message_count, token_total, created_at, updated_at, title, (
+    SELECT timestamp FROM lango_messages WHERE session_pk = pk AND seq = message_count
+  ) AS last_at, (
     SELECT CASE WHEN substr(content, 1, 1) = ? THEN content ELSE substr(content, 1, 500) END
     FROM lango_messages WHERE session_pk = pk AND seq > message_count - ${PREVIEW_WINDOW} AND flags & ${READABLE} <> 0
     ORDER BY seq DESC LIMIT 1
@@ -176,6 +178,7 @@ function toSummary(row: Row, appName: string): SessionSummary {
     totalTokens: numberIn(row, 'token_total'),
     createdAt: numberIn(row, 'created_at'),
     updatedAt: numberIn(row, 'updated_at'),
+    ...(row.last_at === null ? {} : { lastMessageAt: numberIn(row, 'last_at') }),
     ...titleIn(row.title),
     ...(typeof preview === 'string' ? { preview: previewOf(restoreText(preview)) } : {}),
   }

@@ -202,6 +202,31 @@ export const SESSION_FACTS: Readonly<Record<string, Fact>> = {
     await stored(sessions, long)
     return (await sessions.getSession({ ...KEY, config: { numRecentEvents: 50 } }))?.events.length
   },
+  'events without author, content and actions': async sessions => {
+    const bare = [1000, 3000, 2000].map(timestamp => createEvent({ id: `e${timestamp}`, timestamp }))
+    const { session, loaded } = await stored(sessions, bare)
+    const recent = await sessions.getSession({ ...KEY, config: { numRecentEvents: 2 } })
+    return [session, loaded, recent].map(each => ({
+      events: each?.events.map(({ id, timestamp, content }) => ({ id, timestamp, content })),
+      lastUpdateTime: each?.lastUpdateTime,
+    }))
+  },
+  'sessions by the times of their last events': async sessions => {
+    for (const [sessionId, timestamp] of Object.entries({ a: 3000, b: 1000, d: 2000, c: 2000 })) {
+      const session = await sessions.createSession({ ...KEY, sessionId })
+      await sessions.appendEvent({ session, event: says('early', { timestamp: 500 }) })
+      await sessions.appendEvent({ session, event: createEvent({ timestamp }) })
+    }
+    const listed = async (order: 'asc' | 'desc', more: object = {}) =>
+      (await sessions.listSessions({ appName: 'app', userId: 'ann', order, ...more })).sessions.map(
+        ({ id, lastUpdateTime }) => [id, lastUpdateTime],
+      )
+    return {
+      asc: await listed('asc'),
+      desc: await listed('desc'),
+      some: await listed('asc', { limit: 2, page: 2 }),
+    }
+  },
   'sessions in the order of creation': async sessions => {
     for (const sessionId of ['b', 'a', 'c']) {
       await sessions.createSession({ ...KEY, sessionId })

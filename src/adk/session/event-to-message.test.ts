@@ -225,13 +225,17 @@ function withoutAuthor({ author: _author, ...rest }: Event): Event {
 describe('what leaves no message', () => {
   test.each<[string, Event]>([
     ['a state delta alone', event(undefined, { actions: createEventActions({ stateDelta: { a: 1 } }) })],
-    ['nothing at all, not even an author', withoutAuthor(event(undefined))],
     [
       'temporary state alone',
       event(undefined, { actions: createEventActions({ stateDelta: { 'temp:a': 1 } }) }),
     ],
   ])('%s', (_, given) => {
     expect(eventToMessage(given)).toBeUndefined()
+  })
+
+  test('an event without content, actions and author is kept', () => {
+    const given = withoutAuthor(event(undefined))
+    expect(eventToMessage(given)).toMatchObject({ id: given.id, content: '', timestamp: given.timestamp })
   })
 
   test.each<[string, Partial<Event>]>([

@@ -44,8 +44,7 @@ const NAMED: ReadonlySet<string> = new Set(['role', 'parts', 'content', 'partsFi
 
 /**
  * One event as the message that is stored for it. `undefined` when the event carries, besides its identity,
- * nothing but a state delta: the state is saved, and no message is stored. `undefined` too when it has nothing at all, not
- * even an author.
+ * nothing but a state delta: the state is saved, and no message is stored. An event that carries nothing at all is kept.
  *
  * ```ts
  * import { createEvent } from '@google/adk'
@@ -71,7 +70,7 @@ export function eventToMessage(event: Event): Message | undefined {
   const fields = withoutEmpty(others)
   const keptActions = withoutEmpty(withoutTemporaryState(actions ?? {}))
   const isBare = !content && isEmpty(fields) && Object.keys(keptActions).every(key => key === 'stateDelta')
-  if (isBare && (author === undefined || !isEmpty(actions?.stateDelta ?? {}))) return undefined
+  if (isBare && !isEmpty(actions?.stateDelta ?? {})) return undefined
 
   const { role, extra, ...readable } = contentFields(content, author)
   const complete = { ...fields, ...extra, ...(isEmpty(keptActions) ? {} : { actions: keptActions }) }

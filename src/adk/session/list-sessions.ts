@@ -34,7 +34,7 @@ async function summaries(
   return all
 }
 
-/** ADK's three orders: as created, or by the last change in either direction. */
+/** ADK's three orders: as created, or by the time of the last event in either direction. */
 function inOrder(
   newestFirst: readonly SessionSummary[],
   order: ListSessionsRequest['order'],
@@ -42,10 +42,15 @@ function inOrder(
   const byId = (one: SessionSummary, two: SessionSummary) =>
     one.key.sessionId.localeCompare(two.key.sessionId)
   if (order === 'desc')
-    return newestFirst.toSorted((one, two) => two.updatedAt - one.updatedAt || byId(one, two))
+    return newestFirst.toSorted((one, two) => lastUpdateTime(two) - lastUpdateTime(one) || byId(one, two))
   if (order === 'asc')
-    return newestFirst.toSorted((one, two) => one.updatedAt - two.updatedAt || byId(one, two))
+    return newestFirst.toSorted((one, two) => lastUpdateTime(one) - lastUpdateTime(two) || byId(one, two))
   return newestFirst.toReversed().sort((one, two) => one.createdAt - two.createdAt)
+}
+
+/** As ADK counts it: the time of the last event; a session without events was last changed when the store says. */
+function lastUpdateTime({ lastMessageAt, updatedAt }: SessionSummary): number {
+  return lastMessageAt ?? updatedAt
 }
 
 function withoutEvents(summary: SessionSummary): AdkSession {
@@ -56,6 +61,6 @@ function withoutEvents(summary: SessionSummary): AdkSession {
     userId,
     state: withoutInheritedNames({}),
     events: [],
-    lastUpdateTime: summary.updatedAt,
+    lastUpdateTime: lastUpdateTime(summary),
   }
 }
