@@ -171,10 +171,17 @@ describe('the inspector', () => {
     expect(Number(await edge.getAttribute('aria-valuenow'))).toBe(before + 32)
   })
 
-  test('is a sheet on a phone that keeps the focus and is no wider than the screen', async () => {
+  test('is a sheet on a phone that shows repairs, keeps the focus and is no wider than the screen', async () => {
     const page = await openChat({ viewport: PHONE })
     await openInspector(page)
     const sheet = page.getByRole('dialog', { name: 'What the model was sent' })
+    // The badges of the requests are not left out on a narrow screen.
+    expect(
+      await sheet
+        .getByText(/^\d+ repaired$/)
+        .first()
+        .isVisible(),
+    ).toBe(true)
     const stops = 40
     for (let press = 0; press < stops; press++) {
       await page.keyboard.press('Tab')
