@@ -1,10 +1,12 @@
 /** What `lango run` and `lango runs resume` print of a run, what they ask, and their exit codes. */
+
+import { OpenQuestions, type RunQuestion } from '../run/open-questions.js'
 import type { RunEvent, RunFinishReason } from '../run/run-event.js'
 import type { Runtime } from '../runtime/runtime.js'
 import type { ApprovalAnswer, CallResponse, OutcomeAnswer } from '../tool.js'
 import { missingText, sourceLabel, switchText, waitText } from '../transcript/item.js'
 import { questionForm } from '../transcript/question-form.js'
-import { answerExample, OpenQuestions, questionText, type RunQuestion } from '../transcript/questions.js'
+import { answerExample, questionText } from '../transcript/questions.js'
 import { ask, askOutcome, canAsk } from './ask.js'
 import type { Flags } from './command.js'
 import { called, givenFlags, quoted } from './next-command.js'

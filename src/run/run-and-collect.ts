@@ -4,6 +4,7 @@ import type { OutputSchema } from '../session/model-options.js'
 import { emptyUsage, type RunUsage, sumUsage } from '../session/usage.js'
 import type { StandardSchema } from '../tool.js'
 import { SaidInEvents } from './event-reader.js'
+import { OpenQuestions } from './open-questions.js'
 import type { RunEvent, RunEventBody, RunFinishReason, RunRepair } from './run-event.js'
 import type { EventLists } from './run-host.js'
 
@@ -133,7 +134,7 @@ export async function* endedByWaiting(
 class Collected {
   readonly #repairs: RunRepair[] = []
   readonly #cuts: HistoryCut[] = []
-  readonly #pending = new Map<string, WaitingCall>()
+  readonly #questions = new OpenQuestions()
   readonly #said = new SaidInEvents()
   readonly #usage: RunUsage[] = []
   #identity: { sessionId: string; runId: string } | undefined
@@ -147,11 +148,7 @@ class Collected {
     if (event.type === 'history-cut') this.#cuts.push(event.cut)
     if (event.type === 'usage') this.#usage.push(event.usage)
     if (event.type === 'error') this.#failure = asAgentError(event.error)
-    if (event.type === 'approval-answer' || event.type === 'tool-result') this.#pending.delete(event.id)
-    if (event.type === 'tool-call' && event.pending) this.#ask(event, 'result')
-    if (event.type === 'approval-request') this.#ask(event, 'approval')
-    if (event.type === 'tool-unknown' && event.answer !== undefined) this.#pending.delete(event.id)
-    else if (event.type === 'tool-unknown' && event.asks) this.#ask(event, 'outcome')
+    this.#questions.add(event)
   }
 
   end(event: Extract<RunEvent, { type: 'run-finish' }>): RunResult {
@@ -174,30 +171,29 @@ class Collected {
   }
 
   get isWaiting(): boolean {
-    return this.#pending.size > 0
+    return this.#questions.list.length > 0
   }
 
   /** The events ended before the run did: it waits for a person, or its process ends. */
   wait(): RunResult {
-    if (this.#pending.size === 0 || !this.#identity) throw this.#failure ?? unfinished()
+    if (!this.isWaiting || !this.#identity) throw this.#failure ?? unfinished()
+    const pending = this.#questions.list.map(({ callId: id, tool: name, args, asks: question }) => ({
+      id,
+      name,
+      args: { ...args },
+      question,
+    }))
     return {
       ...this.#said.end(),
       ...this.#identity,
       finishReason: 'waiting',
-      pending: [...this.#pending.values()],
+      pending,
       turns: 0,
       delegations: 0,
       repairs: this.#repairs,
       cuts: this.#cuts,
       usage: this.#usage.length === 0 ? emptyUsage() : sumUsage(this.#usage),
     }
-  }
-
-  #ask(
-    { id, name, args }: Pick<WaitingCall, 'id' | 'name' | 'args'>,
-    question: WaitingCall['question'],
-  ): void {
-    this.#pending.set(id, { id, name, args, question })
   }
 }
 

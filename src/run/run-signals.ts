@@ -1,5 +1,4 @@
 /** How a run is stopped and answered: in this process by its loop, in another one by signals through the store. */
-import { defined } from '../base/defined.js'
 import { isRecord } from '../base/is-record.js'
 import { within } from '../base/pause.js'
 import { AgentError, messageOf } from '../errors.js'
@@ -10,6 +9,7 @@ import type { Lease, SessionStore } from '../session/session-store.js'
 import type { RunAnswer } from '../tool.js'
 import { answerUnknown } from './close-calls.js'
 import { storedEvents } from './interrupted-runs.js'
+import { OpenQuestions, type RunQuestion } from './open-questions.js'
 import { askPerson, isOutcome, type OnApproval } from './run-approvals.js'
 import type { RunEvent } from './run-event.js'
 import { unknownRun } from './run-follower.js'
@@ -168,12 +168,14 @@ export async function answerStored(
   answer: RunAnswer,
 ): Promise<void> {
   const { runs } = store
-  const asked = await openRequest(runs, runId, callId)
+  const questions = await openQuestions(runs, runId)
+  const asked = questions.find(callId)
   const run = isOutcome(answer) && asked === undefined ? await runs.findRun(runId) : undefined
   if (run?.finished && isOutcome(answer) && (await answerUnknown(store, run, callId, answer))) return
-  if (asked === undefined) throw nothingWaits(runId, callId)
-  if (!FITS[asked.kind](answer)) throw otherAnswer(callId, asked.kind)
-  await runs.sendSignal(runId, signalOf(asked.id, answer))
+  if (asked === undefined) throw nothingWaits(runId, callId, questions.list)
+  const kind = asked.about === undefined ? asked.asks : 'confirmation'
+  if (!FITS[kind](answer)) throw otherAnswer(callId, kind)
+  await runs.sendSignal(runId, signalOf(asked.callId, answer))
 }
 
 function signalOf(callId: string, answer: RunAnswer): RunSignal {
@@ -182,7 +184,7 @@ function signalOf(callId: string, answer: RunAnswer): RunSignal {
 }
 
 /** What a call may wait for. A confirmation of ADK's is an approval that may carry a payload. */
-type AskedKind = 'approval' | 'confirmation' | 'outcome' | 'result'
+type AskedKind = RunQuestion['asks'] | 'confirmation'
 
 const isApproval = (answer: RunAnswer) => typeof answer === 'string' && !isOutcome(answer)
 
@@ -261,30 +263,11 @@ export function answerElsewhere(
   }
 }
 
-/** What a call of the run waits for: it was requested, and neither answered nor ended with the run. */
-async function openRequest(
-  runs: RunStore,
-  runId: string,
-  callId: string,
-): Promise<{ kind: AskedKind; id: string } | undefined> {
-  const open = new Map<string, { kind: AskedKind; id: string; callId?: string }>()
-  for await (const event of storedEvents(runs, runId)) {
-    if (event.type === 'run-finish') return undefined
-    if (!('id' in event)) continue
-    const { id } = event
-    if (event.type === 'approval-answer' || event.type === 'tool-result') open.delete(id)
-    if (event.type === 'tool-call' && event.pending) open.set(id, { kind: 'result', id })
-    if (event.type === 'approval-request')
-      open.set(id, {
-        kind: event.callId ? 'confirmation' : 'approval',
-        id,
-        ...defined({ callId: event.callId }),
-      })
-    if (event.type === 'tool-unknown' && event.asks && event.answer === undefined)
-      open.set(id, { kind: 'outcome', id })
-    else if (event.type === 'tool-unknown') open.delete(id)
-  }
-  return open.get(callId) ?? [...open.values()].find(asked => asked.callId === callId)
+/** What the run waits for, from its stored events. */
+async function openQuestions(runs: RunStore, runId: string): Promise<OpenQuestions> {
+  const questions = new OpenQuestions()
+  for await (const event of storedEvents(runs, runId)) questions.add(event)
+  return questions
 }
 
 function otherAnswer(callId: string, asked: AskedKind): AgentError {
@@ -307,9 +290,15 @@ export function checkAnswer(answer: unknown): void {
   )
 }
 
-function nothingWaits(runId: string, callId: string): AgentError {
+function nothingWaits(runId: string, callId: string, open: readonly RunQuestion[]): AgentError {
+  const waitsFor = open.map(({ callId: id, tool, asks }) => ({ callId: id, tool, asks }))
+  const waiting = waitsFor.map(({ callId: id, tool, asks }) => `"${id}" (${asks} of ${tool})`).join(', ')
+  const why = waiting === '' ? 'it was answered before, or the run has ended' : `the run waits for ${waiting}`
   return new AgentError(
     'run-not-found',
-    `No call "${callId}" of run "${runId}" waits for this answer: it was answered before, or the run has ended.`,
+    `No call "${callId}" of run "${runId}" waits for an answer: ${why}.`,
+    {
+      details: { waitsFor },
+    },
   )
 }

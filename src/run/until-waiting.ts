@@ -1,6 +1,7 @@
 /** Following a run that may wait for a person, for callers that must answer before that person does. */
 import { orTimeout } from '../base/pause.js'
 import type { RunStore } from '../session/run-store.js'
+import { questionIn } from './open-questions.js'
 import type { RunEvent } from './run-event.js'
 import type { EventList } from './run-feed.js'
 import type { FollowOptions, RunFollower } from './run-follower.js'
@@ -30,7 +31,7 @@ async function* untilWaiting(
   let last = afterSeq
   // A caller that has earlier events may have the question among them.
   let mayWait = afterSeq > 0 && mode !== 'round'
-  const isQuestion = mode === 'round' ? isRequest : asks
+  const isQuestion = mode === 'round' ? isRequest : questionIn
   try {
     for (;;) {
       const next = lists.next()
@@ -55,9 +56,4 @@ const LOOK_MS = 250
 /** A request of ADK's, or a long-running call: the run waits for the answer between two rounds. */
 function isRequest(event: RunEvent): boolean {
   return event.type === 'tool-call' && event.pending === true
-}
-
-function asks(event: RunEvent): boolean {
-  if (event.type === 'approval-request' || isRequest(event)) return true
-  return event.type === 'tool-unknown' && event.asks === true
 }

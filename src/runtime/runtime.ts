@@ -106,8 +106,8 @@ export interface Runtime {
   stop(runId: string): Promise<void>
   /**
    * Answers a call that waits for a person, in a run of any process: an approval, an unknown outcome, or with an object the
-   * result of a long-running tool of ADK's. A run that no process works on is continued here. `run-not-found` when none
-   * waits.
+   * result of a long-running tool of ADK's. A run that no process works on is continued here. `run-not-found` when
+   * that call does not wait; the error lists those that do.
    */
   answer(runId: string, callId: string, answer: RunAnswer): Promise<void>
   /**

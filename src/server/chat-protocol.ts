@@ -9,6 +9,7 @@
 
 import type { AgentErrorCode } from '../errors.js'
 import type { InspectedStep, RunInspection } from '../observe/inspect.js'
+import type { RunQuestion } from '../run/open-questions.js'
 import type { RunEvent } from '../run/run-event.js'
 import type { CheckedText } from '../runtime/check/check-text.js'
 import type { AsItIs, GalleryEntry } from '../runtime/gallery.js'
@@ -19,7 +20,6 @@ import type { MemoryProgress, ObserverUsage, StoredObservation } from '../sessio
 import type { EraseReceipt } from '../session/session-store.js'
 import type { RunUsage } from '../session/usage.js'
 import type { RunAnswer } from '../tool.js'
-import type { RunQuestion } from '../transcript/questions.js'
 
 export type {
   ChatMessage,

@@ -2,6 +2,7 @@
 import { defined } from '../base/defined.js'
 import { ABORTED_MARKER } from '../base/markers.js'
 import { CONFIRMATION_TOOL } from '../base/names.js'
+import { type OpenQuestion, questionsAfter } from '../run/open-questions.js'
 import type { RunEvent, RunFinishReason } from '../run/run-event.js'
 import { type CallItem, pairCalls } from '../session/pair-calls.js'
 import type { RunUsage } from '../session/usage.js'
@@ -40,20 +41,13 @@ export interface RunTranscript {
   /** What its model calls have used, and the sum of it. */
   readonly used: readonly RunUsage[]
   readonly answer?: AnswerUsage
-  /** Questions of ADK's own tools; the next run answers them. */
-  readonly confirmations: readonly Confirmation[]
+  /** What the run waits for; of a run that has ended, what was not answered. */
+  readonly questions: readonly OpenQuestion[]
   readonly finishReason?: RunFinishReason
   /** Calls and results in order, to pair them; a call that is shown knows its place in `items`. */
   readonly calls: readonly SeenCall[]
   /** The keys of texts of model steps that are not complete: a resumed run may ask the model again. */
   readonly draft: readonly string[]
-}
-
-export interface Confirmation {
-  readonly id: string
-  readonly name: string
-  readonly args: Readonly<Record<string, unknown>>
-  readonly reason?: string
 }
 
 interface SeenCall extends CallItem {
@@ -65,7 +59,7 @@ type EventOf<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>
 /** A run without events yet. */
 export function newRunTranscript({ runId, afterSeq }: Pick<RunNotes, 'runId' | 'afterSeq'>): RunTranscript {
   const notes = { runId, afterSeq, marks: [] }
-  return { runId, items: [], lastSeq: 0, notes, used: [], confirmations: [], calls: [], draft: [] }
+  return { runId, items: [], lastSeq: 0, notes, used: [], questions: [], calls: [], draft: [] }
 }
 
 /**
@@ -76,7 +70,8 @@ export function applyRunEvent(run: RunTranscript, event: RunEvent, now?: number)
   if (event.runId !== run.runId || event.seq <= run.lastSeq) return run
   // It is not stored: the next event of the run has its number.
   if (event.type === 'run-finish' && event.finishReason === 'waiting') return run
-  return withEvent({ ...run, lastSeq: event.seq }, event, now)
+  const questions = event.type === 'run-finish' ? run.questions : questionsAfter(run.questions, event)
+  return withEvent({ ...run, lastSeq: event.seq, questions }, event, now)
 }
 
 function withEvent(run: RunTranscript, event: RunEvent, now: number | undefined): RunTranscript {
@@ -214,12 +209,22 @@ function withCall(run: RunTranscript, event: EventOf<'tool-call'>, now: number |
   const { id, name, args, author, pending } = event
   if (isHiddenCall(name)) {
     const mark = questionOf(name, args)
-    const hidden = withSeen(run, { kind: 'call', id, name })
+    const hidden = withSeen(withRunningNodes(run), { kind: 'call', id, name })
     return mark ? push(hidden, { kind: 'mark', key: nextKey(run), mark, runId: run.runId }) : hidden
   }
   const started = now === undefined ? {} : { startedAt: now }
   const status = pending ? 'pending' : 'running'
   return pushTool(run, { author, callId: id, name, args, status, ...started })
+}
+
+/** A call that waited for a result of its own waits for the answer to a question instead, which a node below it asks. */
+function withRunningNodes(run: RunTranscript): RunTranscript {
+  const asked = run.questions.map(({ callId }) => callId)
+  const items = run.items.map((item): TranscriptItem => {
+    const isAsked = item.kind !== 'tool' || item.status !== 'pending' || asked.includes(item.callId)
+    return isAsked ? item : { ...item, status: 'running' }
+  })
+  return { ...run, items }
 }
 
 function pushTool(run: RunTranscript, tool: Omit<ToolItem, 'kind' | 'key'>): RunTranscript {
@@ -276,14 +281,12 @@ export function isOpen({ status, outcome }: ToolItem): boolean {
 }
 
 function withRequest(run: RunTranscript, event: EventOf<'approval-request'>): RunTranscript {
-  const { id, name, args, reason } = event
+  const { id, name, args } = event
   const isAdks = run.calls.some(call => call.id === id && call.name === CONFIRMATION_TOOL)
-  const asked = { id, name, args, ...defined({ reason }) }
-  const asking = isAdks ? { ...run, confirmations: [...run.confirmations, asked] } : run
   const place = openTool(run, event.callId ?? id)
   const facts = askingFacts(event, isAdks)
-  if (place >= 0) return updateTool(asking, place, tool => ({ ...tool, ...facts }))
-  if (isAdks) return asking
+  if (place >= 0) return updateTool(run, place, tool => ({ ...tool, ...facts }))
+  if (isAdks) return run
   // A call of an agent inside a tool, whose calls are not events.
   return pushTool(run, { author: '', callId: id, name, args, ...facts })
 }
@@ -293,14 +296,11 @@ function withApproval(
   event: EventOf<'approval-answer'>,
   now: number | undefined,
 ): RunTranscript {
-  const { answer } = event
-  const id = event.callId ?? event.id
-  const confirmations = run.confirmations.filter(asked => asked.id !== event.id)
+  const { answer, callId: id = event.id } = event
   const place = openTool(run, id)
-  if (place < 0) return { ...run, confirmations }
+  if (place < 0) return run
   const notes = { ...run.notes, approvals: { ...run.notes.approvals, [id]: answer } }
-  const noted: RunTranscript = { ...run, confirmations, notes }
-  return updateTool(noted, place, ({ startedAt, ...tool }) => ({
+  return updateTool({ ...run, notes }, place, ({ startedAt, ...tool }) => ({
     ...unasked(tool),
     status: 'running',
     approval: answer,

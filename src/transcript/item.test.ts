@@ -482,7 +482,7 @@ describe('from events', () => {
       { name: 'helper', status: 'running' },
       { name: 'send', status: 'waiting', reason: 'Why not.' },
     ])
-    expect(run.confirmations).toEqual([])
+    expect(run.questions).toMatchObject([{ callId: 'inner', asks: 'approval' }])
   })
 
   test("a confirmation of ADK's is kept for the next run", () => {
@@ -490,7 +490,7 @@ describe('from events', () => {
       call('k1', 'adk_request_confirmation', confirmation),
       { type: 'approval-request', id: 'k1', name: 'send', args: { to: 'x' } },
     ])
-    expect(run.confirmations).toEqual([{ id: 'k1', name: 'send', args: { to: 'x' } }])
+    expect(run.questions).toMatchObject([{ callId: 'k1', tool: 'send', args: { to: 'x' } }])
   })
 
   test('the time of a call is measured without the wait for an approval when the event does not say it', () => {

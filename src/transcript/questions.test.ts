@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
+import { OpenQuestions } from '../run/open-questions.js'
 import type { RunEvent, RunEventBody } from '../run/run-event.js'
 import { emptyUsage } from '../session/usage.js'
-import { OpenQuestions, questionText } from './questions.js'
+import { questionText } from './questions.js'
 
 const args = { amount: 5 }
 const ask: RunEventBody = { type: 'approval-request', id: 'c1', name: 'pay', args }
@@ -74,6 +75,23 @@ test.each<[string, RunEventBody[], string[]]>([
       },
     ],
     ['c2: the workflow asks: How many?'],
+  ],
+  [
+    'a confirmation inside a node as a tool, whose call is none',
+    [
+      { type: 'tool-call', author: 'root', id: 'c0', name: 'order', args, pending: true },
+      {
+        type: 'tool-call',
+        author: 'order',
+        id: 'c1',
+        name: 'adk_request_confirmation',
+        args,
+        pending: true,
+        inside: ['c0'],
+      },
+      ask,
+    ],
+    [approval],
   ],
   [
     'a question of a workflow',

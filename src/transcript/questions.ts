@@ -1,42 +1,6 @@
-/** What a run waits for: calls that a person must answer before it continues. */
-import { CONFIRMATION_TOOL, INPUT_TOOL } from '../base/names.js'
-import type { RunEvent } from '../run/run-event.js'
-
-export interface RunQuestion {
-  /** An answer names the run and this id. */
-  callId: string
-  tool: string
-  args: Readonly<Record<string, unknown>>
-  /** `approval`: once, always or no. `outcome`: happened, run or leave. `result`: an object, of a long-running tool. */
-  asks: 'approval' | 'outcome' | 'result'
-  reason?: string
-}
-
-/** The open questions of a run, from its events in order. */
-export class OpenQuestions {
-  readonly #open = new Map<string, RunQuestion>()
-
-  add(event: RunEvent): void {
-    if (event.type === 'tool-call' && event.pending && event.name !== CONFIRMATION_TOOL) {
-      const { id: callId, name: tool, args, inside = [] } = event
-      for (const call of inside) this.#open.delete(call)
-      this.#open.set(callId, { callId, tool, args, asks: 'result' })
-    } else if (event.type === 'approval-request') {
-      const { id: callId, name: tool, args, reason } = event
-      this.#open.set(callId, { callId, tool, args, asks: 'approval', ...(reason ? { reason } : {}) })
-    } else if (event.type === 'tool-unknown') {
-      const { id: callId, name: tool, args, asks, answer } = event
-      if (asks && answer === undefined) this.#open.set(callId, { callId, tool, args, asks: 'outcome' })
-      else this.#open.delete(callId)
-    } else if (event.type === 'approval-answer' || event.type === 'tool-result') this.#open.delete(event.id)
-    else if (event.type === 'run-finish' && event.finishReason !== 'waiting') this.#open.clear()
-  }
-
-  /** Oldest first. */
-  get list(): RunQuestion[] {
-    return [...this.#open.values()]
-  }
-}
+/** What a run waits for, in words. */
+import { INPUT_TOOL } from '../base/names.js'
+import type { RunQuestion } from '../run/open-questions.js'
 
 /** A question as people read it, without the arguments of its call. */
 export function questionText({ tool, args, asks, reason }: RunQuestion): string {

@@ -118,5 +118,5 @@ test('refuses what does not exist, and says what to do', async () => {
   const answer = await call('runs', 'answer', ended, 'call-1', 'perhaps')
   expect(answer).toMatchObject({ code: 1, stderr: expect.stringContaining('happened, run, leave') })
   const late = await call('runs', 'answer', ended, 'call-1', 'once')
-  expect(late).toMatchObject({ code: 1, stderr: expect.stringContaining('waits for this answer') })
+  expect(late).toMatchObject({ code: 1, stderr: expect.stringContaining('waits for an answer') })
 })

@@ -6,9 +6,9 @@ import type {
   ToolCallContent,
 } from '@agentclientprotocol/sdk'
 import { AgentError, messageOf } from '../../errors.js'
+import type { RunQuestion } from '../../run/open-questions.js'
 import type { RunAnswer } from '../../tool.js'
 import { OUTCOME_WORDS } from '../../transcript/item.js'
-import type { RunQuestion } from '../../transcript/questions.js'
 import type { AcpFolder } from './acp-folders.js'
 import { callFacts, type RunUpdates } from './acp-updates.js'
 

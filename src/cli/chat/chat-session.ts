@@ -7,13 +7,12 @@ import { defined } from '../../base/defined.js'
 import { CONFIRMATION_TOOL } from '../../base/names.js'
 import { AgentError, messageOf } from '../../errors.js'
 import type { ProviderRegistry } from '../../provider/provider-registry.js'
+import { OpenQuestions, type RunQuestion } from '../../run/open-questions.js'
 import type { RunEvent } from '../../run/run-event.js'
 import type { SessionKey } from '../../session/message.js'
 import type { ModelOptions } from '../../session/model-options.js'
 import type { PriceOf } from '../../session/usage.js'
 import type { ApprovalAnswer, CallResponse, OutcomeAnswer, RunAnswer } from '../../tool.js'
-import type { Confirmation } from '../../transcript/from-events.js'
-import { OpenQuestions, type RunQuestion } from '../../transcript/questions.js'
 import type { OpenedRuntime } from '../open-runtime.js'
 import { type ChatAction, type ChatState, emptyChat, isDemo, reduceChat } from './chat-state.js'
 import type { Choice } from './model-choices.js'
@@ -356,7 +355,7 @@ export class ChatSession {
     return { parts }
   }
 
-  async #confirm({ id, name, args, reason }: Confirmation) {
+  async #confirm({ callId: id, tool: name, args, reason }: RunQuestion) {
     const question = { name, args, onceOnly: true, ...defined({ reason }) }
     const answer = await this.#ask(id, question)
     const response = { confirmed: answer !== 'no' }

@@ -141,8 +141,9 @@ describe('tools', () => {
   })
 
   test("a confirmation of ADK's is kept for the next run", () => {
-    const state = play([start, call('c9', 'adk_request_confirmation'), ask('c9'), finish('stop')])
-    expect(state.confirmations).toEqual([{ id: 'c9', name: 'search', args: { q: 'x' } }])
+    const asked = { ...ask('c9'), callId: 'c1' } as RunEventBody
+    const state = play([start, call('c9', 'adk_request_confirmation'), asked, finish('stop')])
+    expect(state.confirmations).toMatchObject([{ callId: 'c9', tool: 'search', args: { q: 'x' } }])
     expect(items(state)).toEqual([])
   })
 })

@@ -4,15 +4,10 @@
  */
 
 import { defined } from '../../base/defined.js'
+import type { RunQuestion } from '../../run/open-questions.js'
 import type { RunEvent } from '../../run/run-event.js'
 import { type RunUsage, sumUsage } from '../../session/usage.js'
-import {
-  applyRunEvent,
-  type Confirmation,
-  isOpen,
-  newRunTranscript,
-  type RunTranscript,
-} from '../../transcript/from-events.js'
+import { applyRunEvent, isOpen, newRunTranscript, type RunTranscript } from '../../transcript/from-events.js'
 import type { TranscriptItem } from '../../transcript/item.js'
 import { type ChatItem, type ChatItemBody, chatItemsOf, type NoticeTone } from './chat-item.js'
 
@@ -49,7 +44,7 @@ export interface ChatState {
   readonly usageIsPartial: boolean
   readonly showReasoning: boolean
   /** Confirmations that ADK's own tools asked for; their run has ended, and the next one answers. */
-  readonly confirmations: readonly Confirmation[]
+  readonly confirmations: readonly RunQuestion[]
   /** Messages that were sent while a run was working. */
   readonly queue: readonly string[]
   /** The newest run as its transcript, and the first id of the items that show it. */
@@ -205,7 +200,7 @@ function withRun(state: ChatState, event: RunEvent, at: number): ChatState {
   const before = isNew || !state.run ? newRunTranscript({ runId: event.runId, afterSeq: 0 }) : state.run
   const run = applyRunEvent(before, event, at)
   // Those that were answered in the run are not asked again.
-  const asked = run.finishReason === undefined ? [] : run.confirmations
+  const asked = run.finishReason === undefined ? [] : run.questions.filter(({ about }) => about !== undefined)
   let next: ChatState = {
     ...state,
     run,

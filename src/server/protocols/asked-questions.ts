@@ -4,8 +4,8 @@
  */
 import { isRecord } from '../../base/is-record.js'
 import { AgentError } from '../../errors.js'
+import { isAnswer, OpenQuestions, questionIn } from '../../run/open-questions.js'
 import type { RunAnswer } from '../../tool.js'
-import { OpenQuestions } from '../../transcript/questions.js'
 import type { RunEvent, RunItem, RunQuestion } from '../chat-protocol.js'
 import { Refusal } from '../refusal.js'
 import type { ServerContext } from '../server-context.js'
@@ -26,26 +26,14 @@ export class AskedQuestions {
 
   add(event: RunEvent): void {
     this.#open.add(event)
-    if (isQuestion(event)) this.#seqs.set(event.id, event.seq)
+    const question = questionIn(event)
+    if (question) this.#seqs.set(question.callId, event.seq)
   }
 
   /** Oldest first. */
   get list(): AskedQuestion[] {
     return this.#open.list.map(question => ({ seq: this.#seqs.get(question.callId) ?? 0, question }))
   }
-}
-
-type QuestionEvent = Extract<RunEvent, { type: 'tool-call' | 'approval-request' | 'tool-unknown' }>
-
-function isQuestion(event: RunEvent): event is QuestionEvent {
-  if (event.type === 'tool-call') return event.pending === true
-  if (event.type === 'tool-unknown') return event.asks === true && event.answer === undefined
-  return event.type === 'approval-request'
-}
-
-function isAnswer(event: RunEvent): event is Extract<RunEvent, { id: string }> {
-  if (event.type === 'tool-unknown') return event.answer !== undefined
-  return event.type === 'approval-answer' || event.type === 'tool-result'
 }
 
 /** Questions of one run that a request answers. */
@@ -72,10 +60,11 @@ export async function findAsked(
   let answersFrom = Number.POSITIVE_INFINITY
   for await (const event of hub.stored(runId)) {
     if (event.type === 'run-resumed') resumedSeq = event.seq
-    if (isQuestion(event) && seqs.includes(event.seq)) questions.set(event.seq, asked(event))
+    const question = seqs.includes(event.seq) ? questionIn(event) : undefined
+    if (question) questions.set(event.seq, { seq: event.seq, question })
     if (!isAnswer(event)) continue
     const found = [...questions.values()].find(
-      ({ question, answeredSeq }) => question.callId === event.id && answeredSeq === undefined,
+      ({ question: { callId }, answeredSeq }) => callId === event.id && answeredSeq === undefined,
     )
     if (!found) continue
     found.answeredSeq = event.seq
@@ -87,14 +76,6 @@ export async function findAsked(
   if (questions.size === 0) return undefined
   const isAnswered = [...questions.values()].every(({ answeredSeq }) => answeredSeq !== undefined)
   return { runId, item, questions, afterSeq: Math.min(item.lastSeq, answersFrom - 1), isAnswered }
-}
-
-function asked(event: QuestionEvent): AskedQuestion {
-  const open = new AskedQuestions()
-  open.add(event)
-  const [found] = open.list
-  const { id: callId, name: tool, args } = event
-  return found ?? { seq: event.seq, question: { callId, tool, args, asks: 'result' } }
 }
 
 /** Gives an answer. One that was given meanwhile, by another request or client, is in the events of the run. */
@@ -123,12 +104,12 @@ export async function recordedAnswers(
   { hub }: ServerContext,
   runId: string,
 ): Promise<Map<string, GivenAnswer>> {
-  const questions = new Map<string, RunQuestion>()
+  const questions = new OpenQuestions()
   const given = new Map<string, GivenAnswer>()
   for await (const event of hub.stored(runId)) {
-    if (isQuestion(event)) questions.set(event.id, asked(event).question)
-    const question = isAnswer(event) ? questions.get(event.id) : undefined
-    if (!question || !isAnswer(event)) continue
+    const question = isAnswer(event) ? questions.find(event.id) : undefined
+    questions.add(event)
+    if (!question) continue
     const answer = recorded(event)
     if (answer === undefined || given.has(question.callId)) continue
     given.set(question.callId, { question, answer })

@@ -3,11 +3,12 @@ import type { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import type { RequestHandlerExtra } from '@modelcontextprotocol/sdk/shared/protocol.js'
 import type { CallToolResult, ServerNotification, ServerRequest } from '@modelcontextprotocol/sdk/types.js'
 import { AgentError } from '../../errors.js'
+import { OpenQuestions, type RunQuestion } from '../../run/open-questions.js'
 import type { RunEvent } from '../../run/run-event.js'
 import type { Runtime } from '../../runtime/runtime.js'
 import type { RunAnswer } from '../../tool.js'
 import { isHiddenCall } from '../../transcript/item.js'
-import { OpenQuestions, questionText, type RunQuestion } from '../../transcript/questions.js'
+import { questionText } from '../../transcript/questions.js'
 
 export type CallContext = RequestHandlerExtra<ServerRequest, ServerNotification>
 
