@@ -9,14 +9,14 @@ interface Allowance {
   resetAt: number
 }
 
-/** The longest wait that a caller accepts, and the error of one that is longer. */
-export interface LongestWait {
+/** The longest pause of the provider that a caller waits for, and the error of one that is longer. */
+export interface LongestPause {
   ms: number
-  error(waitMs: number): AgentError
+  error(pauseMs: number): AgentError
 }
 
 interface Waiting {
-  longest: LongestWait | undefined
+  longest: LongestPause | undefined
   send(sentAt: number): void
   fail(error: AgentError): void
 }
@@ -31,7 +31,7 @@ interface Waiting {
  * - Headers (`x-ratelimit-*`, `anthropic-ratelimit-*`) say how many are left until when.
  * - A refusal without them makes all wait for its Retry-After; then requests go one by one, as many as were taken
  *   before the refusal, a little slower, and faster again while none is refused.
- * - A wait that is longer than a caller accepts fails its request at once. One request a minute is sent all the same: its
+ * - A pause that is longer than a caller accepts fails its request at once. One request a minute is sent all the same: its
  *   answer ends the pause. A process does not stop asking for hours because of one header.
  */
 export class RateLimiter {
@@ -77,17 +77,17 @@ export class RateLimiter {
   }
 
   /**
-   * Resolves when the request may be sent, with the time. Rejects when the signal is aborted, and when the wait is or
-   * becomes longer than `longest`.
+   * Resolves when the request may be sent, with the time. Rejects when the signal is aborted, and when the provider
+   * pauses for longer than `longest`.
    */
-  async take(signal?: AbortSignal, longest?: LongestWait): Promise<number> {
+  async take(signal?: AbortSignal, longest?: LongestPause): Promise<number> {
     signal?.throwIfAborted()
-    const waitMs = this.#nextInMs()
-    if (longest && waitMs > longest.ms) {
-      if (this.#now() - this.#lastSent < PROBE_MS) throw longest.error(waitMs)
+    const pauseMs = this.#pauseMs()
+    if (longest && pauseMs > longest.ms) {
+      if (this.#now() - this.#lastSent < PROBE_MS) throw longest.error(pauseMs)
       return this.#sent()
     }
-    if (this.#queue.length === 0 && waitMs === 0) return this.#sent()
+    if (this.#queue.length === 0 && this.#nextInMs() === 0) return this.#sent()
     return new Promise<number>((resolve, reject) => {
       const waiting: Waiting = {
         longest,
@@ -177,6 +177,14 @@ export class RateLimiter {
     return now
   }
 
+  /** How long the provider takes no request, by its refusal or by its headers. */
+  #pauseMs(): number {
+    const now = this.#now()
+    if (this.#pausedUntil > now) return this.#pausedUntil - now
+    const byHeaders = (this.#allowance && this.#byAllowance(this.#allowance, now)) ?? 0
+    return byHeaders > SHORT_WINDOW_MS ? byHeaders : 0
+  }
+
   /** Milliseconds until the next request may be sent. */
   #nextInMs(): number {
     const now = this.#now()
@@ -241,21 +249,23 @@ export class RateLimiter {
     this.#noteLateness()
     while (this.#queue.length > 0) {
       const waitMs = this.#nextInMs()
-      if (waitMs > 0 && !this.#refuseImpatient(waitMs)) {
+      if (waitMs === 0) {
+        this.#queue.shift()?.send(this.#sent())
+      } else if (!this.#failImpatient()) {
         this.#serveIn(Math.ceil(waitMs))
         return
       }
-      if (waitMs === 0) this.#queue.shift()?.send(this.#sent())
     }
     this.#stopTimer()
   }
 
-  /** Fails those in the queue that do not wait so long. Returns whether there were any. */
-  #refuseImpatient(waitMs: number): boolean {
-    const impatient = this.#queue.filter(({ longest }) => longest && waitMs > longest.ms)
+  /** Fails those in the queue that the pause is too long for. Returns whether there were any. */
+  #failImpatient(): boolean {
+    const pauseMs = this.#pauseMs()
+    const impatient = this.#queue.filter(({ longest }) => longest && pauseMs > longest.ms)
     for (const waiting of impatient) {
       this.#queue.splice(this.#queue.indexOf(waiting), 1)
-      if (waiting.longest) waiting.fail(waiting.longest.error(waitMs))
+      if (waiting.longest) waiting.fail(waiting.longest.error(pauseMs))
     }
     return impatient.length > 0
   }

@@ -103,7 +103,8 @@ async function* waitForTurn(
   }
   // A caller that leaves at the report below does not wait for the outcome.
   turn.catch(() => {})
-  if (expected >= REPORTED_MS) yield report(expected)
+  // A longer pause is not waited for: the turn fails, or comes at once.
+  if (expected >= REPORTED_MS && expected <= policy.maxDelayMs) yield report(expected)
   else if (await isLate(turn)) yield report(Math.max(REPORTED_MS, limiter.waitMs))
   return turn
 }

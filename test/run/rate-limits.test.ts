@@ -60,7 +60,12 @@ test('after a Retry-After of an hour, further runs fail at once with the time th
     message: expect.stringContaining('It asks for a pause of 60 min.'),
     details: { status: 429, retryAfterMs: 3_600_000 },
   })
+  const waits: number[] = []
+  runtime.observe(event => {
+    if (event.type === 'model-wait') waits.push(event.waitMs)
+  })
   const second = await ask()
+  expect(waits).toEqual([])
   expect(second).toMatchObject({ code: 'provider-rate-limit', retryable: true })
   expect(second.message).toMatch(/paused\/gpt-4.1 .* no request for another \d+ min\. One request a minute/)
   expect(second.details.retryAfterMs).toBeGreaterThan(3_000_000)
@@ -283,6 +288,33 @@ describe('turns', () => {
     await made.take(undefined, longest)
     await made.take(undefined, longest)
     expect(made.waitMs).toBe(0)
+  })
+
+  test('a short retry limit fails no request that waits for its turn only', async () => {
+    const { made } = limiter()
+    let sent = 0
+    for (let count = 0; count < 30; count++)
+      void made.take(undefined, { ...longest, ms: 1 }).then(() => sent++)
+    await vi.advanceTimersByTimeAsync(0)
+    expect(sent).toBe(11)
+    await vi.advanceTimersByTimeAsync(5000)
+    expect(sent).toBe(30)
+  })
+
+  test('a daily limit that is used up by its headers fails requests with the time until the next one', async () => {
+    const { made } = limiter()
+    await made.take(undefined, longest)
+    made.learn(
+      new Headers({
+        'x-ratelimit-limit-requests': '24',
+        'x-ratelimit-remaining-requests': '0',
+        'x-ratelimit-reset-requests': '24h',
+      }),
+    )
+    made.answered(true)
+    await expect(made.take(undefined, longest)).rejects.toMatchObject({ details: { waitMs: 3_600_000 } })
+    await vi.advanceTimersByTimeAsync(60_000)
+    await made.take(undefined, longest)
   })
 
   test('an answer to a request that was sent before the refusal does not end the pause', async () => {
