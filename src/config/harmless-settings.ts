@@ -43,7 +43,7 @@ export function sortSettings(data: unknown, options: SortOptions): SortedSetting
 export function isLocalStore(store: unknown, folder: string): boolean {
   if (typeof store !== 'string') return false
   if (/^memory:$/i.test(store)) return true
-  const path = /^sqlite:(?:\/\/)?([^?]+)(\?sync=(normal|full))?$/i.exec(store)?.[1]
+  const path = /^sqlite:(?:\/\/)?([^?]+)(\?(&?(sync=(normal|full)|create=1))+)?$/i.exec(store)?.[1]
   // A colon may start a SQLite URI (`file:…`) or name a drive; `%2e` and a backslash may hide a `..`.
   return path !== undefined && !/[:%\\]/.test(path) && isInside(path, folder)
 }

@@ -10,6 +10,10 @@ describe('parseStoreUrl', () => {
     ['sqlite://data/lango.db', { driver: 'sqlite', path: 'data/lango.db', sync: 'full' }],
     ['sqlite:///var/lango.db', { driver: 'sqlite', path: '/var/lango.db', sync: 'full' }],
     ['SQLITE:my%20store.db?sync=normal', { driver: 'sqlite', path: 'my store.db', sync: 'normal' }],
+    [
+      'sqlite:data/a.db?create=1&sync=normal',
+      { driver: 'sqlite', path: 'data/a.db', sync: 'normal', create: true },
+    ],
     ['sqlite:100%.db', { driver: 'sqlite', path: '100%.db', sync: 'full' }],
     [
       'postgres://ann:pw@host:5433/db?pool=3&sslmode=require&query_timeout=500',

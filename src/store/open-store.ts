@@ -3,12 +3,13 @@ import type { BackupOptions, BackupReceipt, SessionStore } from '../session/sess
 import type { RestoreOptions, RestoreReceipt } from './backup.js'
 import { checkedStore } from './checked-store.js'
 import type { ForeignDatabase } from './sql-database.js'
+import type { SqlitePlace } from './sqlite.js'
 
 export type { ForeignDatabase }
 
 /**
  * Opens the store that the URL names: `memory:`, `sqlite:path` (`?sync=normal` is faster and may lose the last
- * writes in a power failure) or `postgres://…` (`?pool=10`). A driver is loaded only when its store is opened.
+ * writes in a power failure; `?create=1` creates the folder of the file) or `postgres://…` (`?pool=10`). A driver is loaded only when its store is opened.
  *
  * ```ts
  * import { openStore } from 'lango/store'
@@ -76,7 +77,7 @@ export async function inspectStore(url: string): Promise<StoreState> {
   const { schemaVersion } = await import('./migrations.js')
   if (location.driver === 'sqlite') {
     const { inspectSqlite } = await import('./sqlite.js')
-    return inspectSqlite(location.path, schemaVersion)
+    return inspectSqlite(location, schemaVersion)
   }
   const { openPostgres } = await import('./postgres.js')
   const database = await openPostgres(location)
@@ -126,7 +127,7 @@ export async function restoreStore(
 /** Where a store is, read from its URL. */
 export type StoreLocation =
   | { driver: 'memory' }
-  | { driver: 'sqlite'; path: string; sync: 'full' | 'normal' }
+  | ({ driver: 'sqlite' } & SqlitePlace)
   | {
       driver: 'postgres'
       connectionString: string
@@ -171,8 +172,11 @@ function parseSqlite(url: string): StoreLocation {
   const options = new URLSearchParams(query)
   const sync = options.get('sync') ?? 'full'
   if (sync !== 'full' && sync !== 'normal') throw badUrl(`sync is "${sync}"`, 'sync is full or normal')
-  refuseUnknown(options, ['sync'])
-  return { driver: 'sqlite', path, sync }
+  const create = options.get('create')
+  if (create !== null && create !== '1')
+    throw badUrl(`create is "${create}"`, 'create is 1: the folder of the file is created when it is missing')
+  refuseUnknown(options, ['sync', 'create'])
+  return { driver: 'sqlite', path, sync, ...(create === null ? {} : { create: true }) }
 }
 
 function parsePostgres(url: string): StoreLocation {

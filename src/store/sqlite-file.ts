@@ -269,8 +269,9 @@ async function isFolder(path: string): Promise<boolean> {
   return (await stat(path).catch(() => undefined))?.isDirectory() ?? false
 }
 
-/** Creates the folder, and refuses what cannot be a database. */
-export async function prepareFile(file: string): Promise<void> {
+/** Refuses a path that cannot be a database. Its folder must exist, unless it is created here. */
+export async function prepareFile(file: string, createFolder: boolean): Promise<void> {
+  if (!createFolder) await checkFolder(file)
   try {
     await makeFolder(dirname(file))
   } catch (cause) {
@@ -291,8 +292,19 @@ export async function prepareFile(file: string): Promise<void> {
   if ((found.mode & 0o222) === 0) throw readOnly(file, undefined)
 }
 
+/** A mistyped path must not become a new, empty database. */
+async function checkFolder(file: string): Promise<void> {
+  const folder = dirname(file)
+  if (await isFolder(folder)) return
+  throw unavailable(
+    `The folder ${folder} of the database ${file} does not exist: create it, correct the path, ` +
+      'or add ?create=1 to the address of the store (sqlite:path?create=1), which creates it',
+  )
+}
+
 /** Whether a file could be created there: the nearest folder that exists must be writable. */
-export async function checkPlace(file: string): Promise<void> {
+export async function checkPlace(file: string, createFolder: boolean): Promise<void> {
+  if (!createFolder) await checkFolder(file)
   let folder = dirname(file)
   while (folder !== dirname(folder) && !(await stat(folder).catch(() => undefined))) folder = dirname(folder)
   try {

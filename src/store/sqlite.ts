@@ -19,16 +19,17 @@ import {
 } from './sqlite-file.js'
 import { SearchableSqlite } from './sqlite-search.js'
 
-/** Opens the file, creating it and its folder when they are missing. */
-export async function openSqlite({
-  path,
-  sync,
-}: {
+/** A SQLite file. With `create`, its folder is created when it is missing. */
+export interface SqlitePlace {
   path: string
   sync: 'full' | 'normal'
-}): Promise<SqlDatabase> {
+  create?: boolean
+}
+
+/** Opens the file, creating it when it is missing. */
+export async function openSqlite({ path, sync, create = false }: SqlitePlace): Promise<SqlDatabase> {
   const file = resolve(path)
-  await prepareFile(file)
+  await prepareFile(file, create)
   const { DatabaseSync } = await loadDriver()
   let connection: DatabaseSyncInstance | undefined
   try {
@@ -47,13 +48,13 @@ export async function openSqlite({
 
 /** Reads a version from the file, if there is one, without creating or changing it. */
 export async function inspectSqlite<Version extends object>(
-  path: string,
+  { path, create = false }: Pick<SqlitePlace, 'path' | 'create'>,
   read: (database: SqlDatabase) => Promise<Version>,
 ): Promise<Version & { driver: 'sqlite'; exists: boolean }> {
   const file = resolve(path)
   const found = await stat(file).catch(() => undefined)
-  if (found === undefined) await checkPlace(file)
-  else await prepareFile(file)
+  if (found === undefined) await checkPlace(file, create)
+  else await prepareFile(file, create)
   const { DatabaseSync } = await loadDriver()
   try {
     const connection = new DatabaseSync(found ? file : ':memory:', { timeout: 0 })

@@ -63,6 +63,8 @@ test('a link leads a store out of the folder, also when its target does not exis
   expect(isLocalStore('sqlite:./data/x.db', folder)).toBe(false)
   expect(isLocalStore('sqlite:./lango.db', folder)).toBe(false)
   expect(isLocalStore('sqlite:./other/x.db', folder)).toBe(true)
+  expect(isLocalStore('sqlite:./other/x.db?create=1&sync=normal', folder)).toBe(true)
+  expect(isLocalStore('sqlite:./other/x.db?vfs=x', folder)).toBe(false)
 })
 
 test('loadConfig with `trusted: false` keeps harmless keys, runs nothing, and still reports mistakes', async () => {

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { chmod, mkdir, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
@@ -6,7 +7,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import type { Message, SessionKey } from '../../../src/session/message.js'
 import type { RunEventRecord, RunSignal } from '../../../src/session/run-store.js'
 import type { SessionStore } from '../../../src/session/session-store.js'
-import { openStore } from '../../../src/store/open-store.js'
+import { inspectStore, openStore } from '../../../src/store/open-store.js'
 import { runScript } from '../../support/child.js'
 import { postgresUrl } from '../../support/postgres.js'
 import { temporaryFolder } from '../../support/temporary-folder.js'
@@ -60,11 +61,11 @@ describe('opening', () => {
     })
   })
 
-  test('creates the folder of a SQLite file, and takes relative and absolute paths', async () => {
+  test('?create=1 creates the folder of a SQLite file; paths are taken plainly and as URLs', async () => {
     const folder = await temporaryFolder()
     const key = newKey()
     const file = join(folder, 'deep', 'er', 'my store.db')
-    const first = await openStore(`sqlite:${file}`)
+    const first = await openStore(`sqlite:${file}?create=1`)
     await first.createSession(key)
     await first.close()
     for (const url of [`sqlite://${file}`, `sqlite://${encodeURI(file)}`, `sqlite:${file}?sync=normal`]) {
@@ -72,6 +73,15 @@ describe('opening', () => {
       expect(await store.loadSession(key)).toBeDefined()
       await store.close()
     }
+  })
+
+  test('a folder that does not exist is named and not created, by opening and by inspecting', async () => {
+    const folder = await temporaryFolder()
+    const url = `sqlite:${join(folder, 'mistyped', 'store.db')}`
+    await refuses(url, 'store-unavailable', join(folder, 'mistyped'), 'does not exist', '?create=1')
+    expect(await failureOf(inspectStore(url))).toMatchObject({ code: 'store-unavailable' })
+    expect(await inspectStore(`${url}?create=1`)).toMatchObject({ exists: false })
+    expect(existsSync(join(folder, 'mistyped'))).toBe(false)
   })
 
   test('a file that is not a database', async () => {
@@ -92,11 +102,13 @@ describe('opening', () => {
     await mkdir(join(folder, 'sub'))
     await writeFile(join(folder, 'file'), '')
     await refuses(`sqlite:${join(folder, 'sub')}`, 'invalid-argument', 'is a folder')
-    await refuses(`sqlite:${join(folder, 'file', 'store.db')}`, 'store-unavailable', 'cannot be created')
+    await refuses(`sqlite:${join(folder, 'file', 'store.db')}`, 'store-unavailable', 'does not exist')
+    const inFile = `sqlite:${join(folder, 'file', 'store.db')}?create=1`
+    await refuses(inFile, 'store-unavailable', 'cannot be created')
   })
 
   test('a place where no folder can be made', async () => {
-    await refuses('sqlite:/proc/lango/deeper/store.db', 'store-unavailable', 'cannot be created')
+    await refuses('sqlite:/proc/lango/deeper/store.db?create=1', 'store-unavailable', 'cannot be created')
   })
 
   test('a driver that is not installed', async () => {
