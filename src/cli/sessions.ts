@@ -1,6 +1,7 @@
 import { defined } from '../base/defined.js'
 import { AgentError } from '../errors.js'
 import { messageLine } from '../formats/session-lines.js'
+import { deleteSessionOf } from '../session/delete-session.js'
 import {
   type Session,
   type SessionKey,
@@ -75,15 +76,27 @@ export async function deleteSessions(ids: readonly string[], flags: Flags): Prom
       return 1
     }
     const deleted: string[] = []
+    const kept = new Map<string, string[]>()
     for (const key of keys) {
-      if (await opened.store.deleteSession(key)) deleted.push(key.sessionId)
+      const { isDeleted, keptState } = await deleteSessionOf(opened.store, key)
+      if (isDeleted) deleted.push(key.sessionId)
       else missing.set(key.sessionId, 'It was deleted by another process.')
+      if (keptState.length > 0) kept.set(key.userId, keptState)
     }
-    if (flags.json) await printJson({ deleted, missing: [...missing.keys()] })
-    else if (deleted.length > 0)
+    if (flags.json) {
+      const stays = kept.size > 0 ? { keptUserState: Object.fromEntries(kept) } : {}
+      await printJson({ deleted, missing: [...missing.keys()], ...stays })
+    } else if (deleted.length > 0)
       await print(`Deleted ${count(deleted.length, 'session')}: ${deleted.join(', ')}.\n`)
+    if (!flags.json) for (const [userId, names] of kept) note(keptText(userId, names, flags))
     return missing.size > 0 ? 1 : 0
   })
+}
+
+function keptText(userId: string, names: readonly string[], flags: Flags): string {
+  const erase = `${called('erase')}${givenFlags({ ...flags, user: userId }, ['user', 'app', 'config', 'store'])}`
+  const keys = `${count(names.length, 'key')} of "user:" state`
+  return `The user "${plainLine(userId)}" has no more sessions, but ${keys} stays stored (${names.map(plainLine).join(', ')}). Erase everything of this user with: ${erase}`
 }
 
 /** The largest page of a store. */

@@ -378,7 +378,22 @@ describe('list, show and delete', () => {
     expect(partly.code).toBe(1)
     expect(JSON.parse(partly.stdout)).toEqual({ deleted: ['s1'], missing: ['nowhere'] })
     const rest = await lango(['sessions', 'delete', 's2', '--yes'], { cwd })
-    expect(rest).toMatchObject({ code: 0, stdout: 'Deleted 1 session: s2.\n' })
+    expect(rest).toMatchObject({ code: 0, stdout: 'Deleted 1 session: s2.\n', stderr: '' })
+  })
+
+  test('deleting the last session of a user names the "user:" state that stays and how to erase it', async () => {
+    const cwd = await temporaryFolder()
+    const url = `sqlite:${cwd}/lango.db`
+    await fill(url, KEY, [], { color: 'red', 'user:name': 'Ann' })
+    await fill(url, { ...KEY, sessionId: 's2' }, [])
+    const first = await lango(['sessions', 'delete', 's1', '--yes'], { cwd })
+    expect(first).toMatchObject({ code: 0, stderr: '' })
+    const last = await lango(['sessions', 'delete', 's2', '--yes'], { cwd })
+    expect(last.stderr).toContain('1 key of "user:" state stays stored (user:name)')
+    expect(last.stderr).toContain(`lango erase --user ${KEY.userId}`)
+    await fill(url, KEY, [])
+    const json = await lango(['sessions', 'delete', 's1', '--yes', '--json'], { cwd })
+    expect(JSON.parse(json.stdout)).toMatchObject({ keptUserState: { [KEY.userId]: ['user:name'] } })
   })
 
   test('a reader that has seen enough ends an export quietly', async () => {

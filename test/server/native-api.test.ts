@@ -91,6 +91,20 @@ test('a session is made, named, found, copied and deleted', async () => {
   await expect(client.deleteSession('a/b ü?#')).rejects.toMatchObject({ status: 404 })
 })
 
+test('deleting the last session of a user tells how much `user:` state stays', async () => {
+  const { client, runtime, url } = await startServer()
+  const { app: appName } = await runtime.info()
+  for (const sessionId of ['one', 'two']) await client.createSession({ sessionId })
+  const { sessions } = await runtime.store.listSessions({ appName })
+  const userId = sessions[0]?.key.userId ?? ''
+  await runtime.store.updateState({ appName, userId, sessionId: 'one' }, { 'user:name': 'Ann', color: 'red' })
+  const kept = async (sessionId: string) =>
+    (await fetch(`${url}/api/sessions/${sessionId}`, { method: 'DELETE' })).headers.get(
+      'lango-kept-user-state',
+    )
+  expect([await kept('one'), await kept('two')]).toEqual([null, '1'])
+})
+
 test('a title has up to 200 characters, whatever each takes in UTF-16', async () => {
   const { client } = await startServer()
   const title = '😀'.repeat(200)

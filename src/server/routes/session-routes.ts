@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { defined } from '../../base/defined.js'
 import { AgentError } from '../../errors.js'
+import { deleteSessionOf } from '../../session/delete-session.js'
 import type { SessionKey } from '../../session/message.js'
 import type { SessionStore, SessionSummary } from '../../session/session-store.js'
 import type {
@@ -17,6 +18,9 @@ import { Refusal } from '../refusal.js'
 import type { ServerContext } from '../server-context.js'
 import { type ApiApp, addRoute } from './add-route.js'
 import * as schemas from './schemas.js'
+
+/** How many keys of `user:` state stay after the deletion of a user's last session. */
+const KEPT_STATE_HEADER = 'Lango-Kept-User-State'
 
 /** Sessions of the caller: list, create, read, rename, copy, lint, delete. */
 export function mountSessionRoutes(api: ApiApp, context: ServerContext): void {
@@ -106,7 +110,10 @@ function mountOne(api: ApiApp, context: ServerContext): void {
       path,
       summary: 'Delete a session with its messages; its run is stopped',
       params,
-      answer: { status: 204, description: 'The session was deleted' },
+      answer: {
+        status: 204,
+        description: `The session was deleted. When it was the user's last one and \`user:\` state stays, the header ${KEPT_STATE_HEADER} has the number of its keys: DELETE /api/users/{userId}/data deletes them`,
+      },
     },
     async (c, { params: { sessionId } }) => {
       const key = context.keyOf(c, sessionId)
@@ -114,7 +121,9 @@ function mountOne(api: ApiApp, context: ServerContext): void {
         const [newest] = await context.hub.list(deleted, 1)
         if (newest && newest.status !== 'finished') await context.hub.stop(newest.runId)
       }
-      if (!(await store.deleteSession(key))) throw noSession(key)
+      const { isDeleted, keptState } = await deleteSessionOf(store, key)
+      if (!isDeleted) throw noSession(key)
+      if (keptState.length > 0) c.header(KEPT_STATE_HEADER, String(keptState.length))
       return c.body(null, 204)
     },
   )
