@@ -96,7 +96,7 @@ const OWNED_PACKAGES = [
   ['@agentclientprotocol/sdk', ['^src/cli/acp/']],
   ['@earendil-works/pi-tui', ['^src/cli/chat/']],
   ['@clack/prompts', ['^src/cli/']],
-  ['@opentelemetry/(sdk|exporter|resources)[^/]*', ['^src/observe/telemetry[.]ts$']],
+  ['@opentelemetry/(sdk|exporter|resources)[^/]*', ['^src/observe/otlp-tracers[.]ts$']],
 ]
 
 /** What is not installed with Lango: `loadOptional` loads it where it is needed. */

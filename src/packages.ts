@@ -9,6 +9,8 @@ export interface OptionalPackages {
   readonly what: string
   /** As a package manager takes them: the name and the versions that work, without characters that shells read. */
   readonly install: readonly string[]
+  /** Packages that serve as well as one of these, by its name. */
+  readonly instead?: Readonly<Record<string, string>>
 }
 
 /** By the name that `lango add` takes. */
@@ -31,6 +33,8 @@ export const OPTIONAL_PACKAGES = {
       '@opentelemetry/sdk-trace-base@2',
       '@opentelemetry/resources@2',
     ],
+    // Version 3 has no sdk-trace-base.
+    instead: { '@opentelemetry/sdk-trace-base': '@opentelemetry/sdk-trace' },
   },
 } as const satisfies Readonly<Record<string, OptionalPackages>>
 

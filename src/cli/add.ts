@@ -11,16 +11,27 @@ import { OPTIONAL_NAMES, OPTIONAL_PACKAGES, type OptionalName, packageOf } from 
 import { PROVIDER_PACKAGES, vendorNames, vendorRow } from '../provider/vendors.js'
 import { ask, canAsk } from './ask.js'
 import type { Flags } from './command.js'
-import { findVersion, installedVersions, missingName } from './installed-packages.js'
+import {
+  type FoundPackage,
+  findPackages,
+  findVersion,
+  installedVersions,
+  isInRange,
+  missingName,
+} from './installed-packages.js'
 import { called, quoted } from './next-command.js'
 import { lineWidth, note, print, printJson, tableLines } from './output.js'
-import { version } from './version.js'
+import { peerRange, version } from './version.js'
 
-/** What will be run, and where. */
+/** A command of a package manager, and where it is run. */
 export interface Installation {
   manager: string
   folder: string
   args: string[]
+  /** Packages that are there already and stay as they are. */
+  kept: { name: string; version: string }[]
+  /** Nothing is missing. */
+  isComplete: boolean
 }
 
 /** Installs packages by name; without a name, lists them. */
@@ -28,21 +39,22 @@ export async function add(words: readonly string[], flags: Flags): Promise<numbe
   if (words.length === 0) return list(flags)
   const names = [...new Set(words.map(nameOf))]
   const plan = planInstallation(names)
+  const { folder, kept, isComplete } = plan
   const command = [plan.manager, ...plan.args].join(' ')
+  if (isComplete) {
+    if (flags.json) await printJson({ folder, installed: names, changed: false })
+    else await print(`${kept.map(describe).join('\n')}\nNothing to do.\n`)
+    return 0
+  }
   if (flags.print) {
-    if (flags.json) await printJson({ command, folder: plan.folder })
+    if (flags.json) await printJson({ command, folder })
     else await print(`${command}\n`)
     return 0
   }
-  const missing = names.filter(name => installedVersions(name) === undefined)
-  if (missing.length === 0) {
-    if (flags.json) await printJson({ command, folder: plan.folder, installed: names, changed: false })
-    else await print(`${names.map(describe).join('\n')}\nNothing to do.\n`)
-    return 0
-  }
-  note(`${command}   (in ${plan.folder})`)
+  for (const one of kept) note(describe(one))
+  note(`${command}   (in ${folder})`)
   await install(plan, flags.json === true)
-  if (flags.json) await printJson({ command, folder: plan.folder, installed: names, changed: true })
+  if (flags.json) await printJson({ command, folder, installed: names, changed: true })
   else await print(`Added ${names.join(', ')}.\n`)
   return 0
 }
@@ -95,21 +107,39 @@ const LANGO_FOLDER = fileURLToPath(new URL('../..', import.meta.url)).replace(/[
 
 /**
  * Where packages must be installed for Lango to find them: beside the Lango of the project; beside a global one; and where
- * Lango comes from a cache (`npx`), in the project together with it.
+ * Lango comes from a cache (`npx`), in the project together with it. A package that is there already is left alone; in a
+ * version that Lango does not work with it is refused, because the project may need that version.
  */
 export function planInstallation(
   names: readonly OptionalName[],
   { cwd = process.cwd(), lango = LANGO_FOLDER, env = process.env }: PlanOptions = {},
 ): Installation {
-  const packages = names.flatMap(name => [...OPTIONAL_PACKAGES[name].install])
   const folder = upwards(cwd, one => existsSync(join(one, 'package.json'))) ?? cwd
-  if (findVersion('lango', folder) === undefined && isGlobal(lango)) {
-    return { manager: 'npm', folder, args: ['install', '--global', ...packages] }
+  const hasLango = findVersion('lango', folder) !== undefined
+  const forAll = !hasLango && isGlobal(lango)
+  const found = names.flatMap(name => findPackages(name, forAll ? lango : folder))
+  const missing = found.flatMap(({ spec, installed }) => (installed ? [] : [spec]))
+  const kept = found.flatMap(({ installed }) => installed ?? [])
+  const manager = forAll ? 'npm' : managerOf(folder, env)
+  refuseOthers(found, manager)
+  const needsLango = !hasLango && !forAll && lango.split(sep).includes('node_modules')
+  const packages = [...(needsLango ? [`lango@${version()}`] : []), ...missing]
+  const verb = forAll ? ['install', '--global'] : [manager === 'npm' ? 'install' : 'add']
+  return { manager, folder, args: [...verb, ...packages], kept, isComplete: packages.length === 0 }
+}
+
+/** Refuses to go on where a package is installed in a version that Lango does not work with. */
+function refuseOthers(found: readonly FoundPackage[], manager: string): void {
+  for (const { spec, installed } of found) {
+    const range = installed && peerRange(installed.name)
+    if (range === undefined || isInRange(installed?.version ?? '', range)) continue
+    const replace = `${manager} ${manager === 'npm' ? 'install' : 'add'} ${spec}`
+    throw new AgentError(
+      'invalid-config',
+      `${installed?.name} ${installed?.version} is installed, and Lango works with ${range}. Nothing was changed; to replace it, run: ${replace}`,
+      { details: { ...installed, range, command: replace } },
+    )
   }
-  const manager = managerOf(folder, env)
-  const needsLango = findVersion('lango', folder) === undefined && lango.split(sep).includes('node_modules')
-  const verb = manager === 'npm' ? 'install' : 'add'
-  return { manager, folder, args: [verb, ...(needsLango ? [`lango@${version()}`] : []), ...packages] }
 }
 
 export interface PlanOptions {
@@ -178,9 +208,8 @@ async function install({ manager, folder, args }: Installation, asData: boolean)
   throw new AgentError('invalid-config', message, { details: { command, folder, exitCode: code } })
 }
 
-function describe(name: OptionalName): string {
-  const specs = OPTIONAL_PACKAGES[name].install.map(packageOf)
-  return `${name}: ${specs.map(spec => `${spec} ${findVersion(spec) ?? ''}`).join(', ')} is installed`
+function describe({ name, version: installed }: { name: string; version: string }): string {
+  return `${name} ${installed} is installed`
 }
 
 async function list(flags: Flags): Promise<number> {

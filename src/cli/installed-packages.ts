@@ -2,11 +2,19 @@
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { defined } from '../base/defined.js'
 import { isRecord } from '../base/is-record.js'
 import { own } from '../base/own.js'
 import type { LoadedConfig } from '../config/load-config.js'
 import { AgentError } from '../errors.js'
-import { loadOptional, OPTIONAL_NAMES, OPTIONAL_PACKAGES, type OptionalName, packageOf } from '../packages.js'
+import {
+  loadOptional,
+  OPTIONAL_NAMES,
+  OPTIONAL_PACKAGES,
+  type OptionalName,
+  type OptionalPackages,
+  packageOf,
+} from '../packages.js'
 import { PROVIDER_PACKAGES, vendorRow } from '../provider/vendors.js'
 import { called } from './next-command.js'
 
@@ -25,10 +33,64 @@ export function findVersion(
   }
 }
 
+/** A package that is needed, and the one in its place that is installed. */
+export interface FoundPackage {
+  /** As a package manager takes it. */
+  spec: string
+  /** Absent when it is missing. */
+  installed?: { name: string; version: string }
+}
+
+/** The packages of a name, as code in a folder would load them; by default the code of Lango. */
+export function findPackages(name: OptionalName, from?: string): FoundPackage[] {
+  const { install, instead = {} }: OptionalPackages = OPTIONAL_PACKAGES[name]
+  return install.map(spec => {
+    const wanted = packageOf(spec)
+    const found = [wanted, own(instead, wanted) ?? wanted].flatMap(one => {
+      const version = findVersion(one, from)
+      return version === undefined ? [] : [{ name: one, version }]
+    })
+    return { spec, ...defined({ installed: found[0] }) }
+  })
+}
+
 /** The versions of the packages of a name, or `undefined` when one is missing. */
 export function installedVersions(name: OptionalName): string[] | undefined {
-  const versions = OPTIONAL_PACKAGES[name].install.flatMap(spec => findVersion(packageOf(spec)) ?? [])
-  return versions.length < OPTIONAL_PACKAGES[name].install.length ? undefined : versions
+  const found = findPackages(name)
+  const versions = found.flatMap(({ installed }) => installed?.version ?? [])
+  return versions.length < found.length ? undefined : versions
+}
+
+/** Whether a version is in a range as package.json has them: `^1.2.3`, `>=1.2.3 <2.0.0`, and several with `||`. */
+export function isInRange(version: string, range: string): boolean {
+  return range.split('||').some(part =>
+    part
+      .trim()
+      .split(/\s+/)
+      .every(bound => isWithin(version, bound)),
+  )
+}
+
+function isWithin(version: string, bound: string): boolean {
+  const [, sign = '', numbers = ''] = /^(\^|>=|<)?(.*)$/.exec(bound) ?? []
+  const lowest = numbersOf(numbers)
+  const order = compare(numbersOf(version), lowest)
+  if (sign === '>=') return order >= 0
+  if (sign === '<') return order < 0
+  if (sign === '') return order === 0
+  // A caret fixes the first number that is not 0, and those before it.
+  const fixed = lowest.findIndex(number => number !== 0)
+  const next = lowest.map((number, place) => (place < fixed ? number : place === fixed ? number + 1 : 0))
+  return order >= 0 && compare(numbersOf(version), next) < 0
+}
+
+function numbersOf(version: string): number[] {
+  return [0, 1, 2].map(place => Number.parseInt(version.split('.')[place] ?? '0', 10))
+}
+
+function compare(left: readonly number[], right: readonly number[]): number {
+  const place = left.findIndex((number, index) => number !== right[index])
+  return place < 0 ? 0 : (left[place] ?? 0) - (right[place] ?? 0)
 }
 
 /** One line: what is there, and what can be added. */

@@ -2,7 +2,7 @@
 
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { randomBytes } from 'node:crypto'
-import type { Context, ContextManager, MeterProvider, Span, TracerProvider } from '@opentelemetry/api'
+import type { Context, ContextManager, MeterProvider, TracerProvider } from '@opentelemetry/api'
 import { defined } from '../base/defined.js'
 import {
   formatTraceparent,
@@ -13,13 +13,13 @@ import {
 } from '../base/trace-context.js'
 import { checkOptions, messageOf } from '../errors.js'
 import { type Logger, silentLogger } from '../logger.js'
-import { loadOptional } from '../packages.js'
 import type { RunEvent } from '../run/run-event.js'
 import type { ExecutedCall } from '../session/tool-calls.js'
 import { traceModelCall, traceTool } from './call-spans.js'
 import { contentAttributes, inputMessage } from './genai.js'
 import { createMetrics, type GenAiMetrics, headerList, OtlpMeter } from './genai-metrics.js'
 import type { CallTrace, StartedCall } from './model-calls.js'
+import { otlpTracers } from './otlp-tracers.js'
 import { attemptAttributes, type ObservedRequest, RunSpans, type RunSpansOptions } from './spans.js'
 
 export interface TelemetryOptions {
@@ -91,7 +91,8 @@ async function openTelemetry(options: TelemetryOptions, isLive: boolean): Promis
     )
   }
   const target = { ...options, endpoint: endpoint ?? '' }
-  const { provider, withIds } = await createProvider(target)
+  const { headers, serviceName = 'lango' } = target
+  const { provider, withIds } = await otlpTracers({ url: tracesUrl(target.endpoint), headers, serviceName })
   const meter = hasMetrics ? createMeter(target, logger) : undefined
   const guarded = (send: () => Promise<void>) => () =>
     send().catch(error => logger.warn('Spans could not be sent', { error: messageOf(error) }))
@@ -352,38 +353,6 @@ export class RunTelemetry implements Telemetry {
 function leaveRun({ spans, isShared }: TracedRun): void {
   if (isShared) spans.leave()
   else spans.abandon()
-}
-
-const sdkPackages = () =>
-  Promise.all([import('@opentelemetry/sdk-trace-base'), import('@opentelemetry/resources')])
-
-/** A provider of our own, not the global one: ADK's spans do not pass through it. */
-async function createProvider(options: TelemetryOptions & { endpoint: string }) {
-  const load = () => import('@opentelemetry/exporter-trace-otlp-http')
-  const { OTLPTraceExporter } = await loadOptional('telemetry', load)
-  const [sdk, resources] = await loadOptional('telemetry', sdkPackages)
-  const exporter = new OTLPTraceExporter({
-    url: tracesUrl(options.endpoint),
-    ...(options.headers ? { headers: { ...options.headers } } : {}),
-  })
-  let chosen: SpanId | undefined
-  const provider = new sdk.BasicTracerProvider({
-    resource: resources.resourceFromAttributes({ 'service.name': options.serviceName ?? 'lango' }),
-    spanProcessors: [new sdk.BatchSpanProcessor(exporter)],
-    idGenerator: {
-      generateTraceId: () => chosen?.traceId ?? randomBytes(16).toString('hex'),
-      generateSpanId: () => chosen?.spanId ?? randomBytes(8).toString('hex'),
-    },
-  })
-  const withIds = (ids: SpanId, open: () => Span): Span => {
-    chosen = ids
-    try {
-      return open()
-    } finally {
-      chosen = undefined
-    }
-  }
-  return { provider, withIds }
 }
 
 function createMeter(

@@ -2,6 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { planInstallation } from '../../src/cli/add.js'
+import { isInRange } from '../../src/cli/installed-packages.js'
 import { OPTIONAL_NAMES } from '../../src/packages.js'
 import { installWithoutPeers } from '../support/lango-without-peers.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
@@ -58,6 +59,61 @@ test('a global Lango gets global packages, one from a cache is installed with th
   await writeFile(join(prefix, 'lib/package.json'), '{}')
   expect(commandIn(empty, { lango: installed })).toBe('npm install lango@0.1.0 openai@6 pg@8')
   expect(commandIn(await project(), { lango: installed })).toBe('npm install openai@6 pg@8')
+})
+
+/** A project with Lango and these versions of other packages. */
+async function projectWith(versions: Readonly<Record<string, string>>): Promise<string> {
+  const folder = await project()
+  for (const [name, version] of Object.entries(versions)) {
+    await mkdir(join(folder, 'node_modules', name), { recursive: true })
+    await writeFile(join(folder, 'node_modules', name, 'package.json'), JSON.stringify({ version }))
+  }
+  return folder
+}
+
+test.each([
+  ['the newest major of one', { openai: '7.55.0' }, 'npm install pg@8'],
+  ['both', { openai: '6.50.1', pg: '8.23.1' }, undefined],
+])('installed packages stay as they are: %s', async (_title, versions, command) => {
+  const { manager, args, kept, isComplete } = planInstallation(['openai', 'postgres'], {
+    cwd: await projectWith(versions),
+    env: {},
+  })
+  expect(isComplete ? undefined : [manager, ...args].join(' ')).toBe(command)
+  expect(Object.fromEntries(kept.map(({ name, version }) => [name, version]))).toEqual(versions)
+})
+
+test('the packages of OpenTelemetry 3 serve as those of version 2', async () => {
+  const cwd = await projectWith({
+    '@opentelemetry/exporter-trace-otlp-http': '0.301.0',
+    '@opentelemetry/resources': '3.1.1',
+    '@opentelemetry/sdk-trace': '3.1.0',
+  })
+  expect(planInstallation(['telemetry'], { cwd, env: {} }).isComplete).toBe(true)
+})
+
+test.each(['5.20.0', '6.48.0', '8.0.0'])('openai %s is not replaced: the error says how', async version => {
+  const cwd = await projectWith({ openai: version })
+  const { code, stdout, stderr } = await lango(['add', 'openai', 'pg'], { cwd })
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+  expect(stderr).toBe(
+    `lango: openai ${version} is installed, and Lango works with ^6.49.0 || ^7.0.0. Nothing was changed; to replace it, run: npm install openai@6\n`,
+  )
+})
+
+test.each([
+  ['6.49.0', '^6.49.0 || ^7.0.0', true],
+  ['7.0.0', '^6.49.0 || ^7.0.0', true],
+  ['8.0.0', '^6.49.0 || ^7.0.0', false],
+  ['0.74.9', '^0.74.2', true],
+  ['0.75.0', '^0.74.2', false],
+  ['0.74.1', '^0.74.2', false],
+  ['0.301.0', '>=0.205.0 <0.400.0', true],
+  ['0.400.0', '>=0.205.0 <0.400.0', false],
+  ['2.11.0-development.0', '^2.1.0', true],
+  ['1.2.3', '1.2.3', true],
+])('%s in %s: %s', (version, range, expected) => {
+  expect(isInRange(version, range)).toBe(expected)
 })
 
 test('names, providers and packages are understood, others are refused with a suggestion', async () => {
