@@ -1,5 +1,5 @@
 /** Finds the configuration file, the agent file and the environment. Loads no module that parses or checks them. */
-import { existsSync } from 'node:fs'
+import { type Stats, statSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { extname, isAbsolute, resolve } from 'node:path'
 import { parseEnv } from 'node:util'
@@ -23,8 +23,28 @@ export function isDataFile(file: string): boolean {
   return /\.(json|ya?ml)$/.test(file)
 }
 
+/**
+ * Whether there is a file to read. A device, a pipe or a folder in its place is refused: a folder of somebody else may have
+ * `.env` as a link to `/dev/zero`, and reading that never ends.
+ */
+export function isThere(file: string): boolean {
+  const facts = statOf(file)
+  if (facts === undefined || facts.isFile()) return facts !== undefined
+  throw invalid(`${file} is not a regular file, and is not read. Remove it, or put a file in its place.`, {
+    file,
+  })
+}
+
+function statOf(file: string): Stats | undefined {
+  try {
+    return statSync(file)
+  } catch {
+    return undefined
+  }
+}
+
 export function findAgentFile(folder: string): string | undefined {
-  return AGENT_FILES.map(name => resolve(folder, name)).find(existsSync)
+  return AGENT_FILES.map(name => resolve(folder, name)).find(isThere)
 }
 
 /** The environment with the variables of `.env`. The `.env` of an untrusted folder is not read. */
@@ -34,7 +54,7 @@ export async function readEnv(
   trusted = true,
 ): Promise<Environment> {
   const file = resolve(cwd, '.env')
-  const isRead = trusted && existsSync(file)
+  const isRead = trusted && isThere(file)
   const added = isRead ? (parseEnv(await readFile(file, 'utf8')) as Environment) : {}
   if (given) return { ...added, ...setVariables(given) }
   for (const [name, value] of Object.entries(added)) {
@@ -47,14 +67,13 @@ export async function readEnv(
 export function findConfigFile(cwd: string, named: string | undefined): string | undefined {
   if (named !== undefined && named !== '') {
     const file = resolve(cwd, named)
-    if (!existsSync(file))
-      throw invalid(`Configuration file ${file} does not exist. Check the path.`, { file })
+    if (!isThere(file)) throw invalid(`Configuration file ${file} does not exist. Check the path.`, { file })
     if (![...CONFIG_FILES].some(name => extname(name) === extname(file))) {
       throw invalid(`${file} is not a configuration file: it must end in ${endings()}.`, { file })
     }
     return file
   }
-  const found = CONFIG_FILES.filter(name => existsSync(resolve(cwd, name)))
+  const found = CONFIG_FILES.filter(name => isThere(resolve(cwd, name)))
   if (found.length > 1) {
     throw invalid(`Several configuration files in ${cwd}: ${found.join(', ')}. Keep one of them.`, {
       found,

@@ -3,13 +3,13 @@
  * file and their imports. A folder without any of these needs no trust.
  */
 import { createHash } from 'node:crypto'
-import { existsSync, lstatSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
+import { lstatSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join, relative, resolve } from 'node:path'
 import { parseEnv } from 'node:util'
 import { isPlain } from '../base/redact.js'
 import type { Environment } from './environment.js'
 import { executedFiles } from './executed-files.js'
-import { DEFAULT_DATABASE, findAgentFile, findConfigFile, isDataFile } from './find-config.js'
+import { DEFAULT_DATABASE, findAgentFile, findConfigFile, isDataFile, isThere } from './find-config.js'
 import { isInside, sortSettings } from './harmless-settings.js'
 import { readDataFile } from './import-file.js'
 import type { TrustedFolder } from './trust-record.js'
@@ -61,7 +61,7 @@ export async function folderNeeds(options: NeedsOptions): Promise<FolderNeeds[]>
         ? undefined
         : findAgentFile(file === undefined ? cwd : dirname(file))
       : resolve(cwd, options.agent)
-  if (agentFile !== undefined && existsSync(agentFile)) needs.addCode(agentFile)
+  if (agentFile !== undefined && isThere(agentFile)) needs.addCode(agentFile)
   const isDefaultStore = !options.hasStore && !env.LANGO_STORE?.trim() && written.store === undefined
   if (isDefaultStore && !isInside(DEFAULT_DATABASE, cwd)) needs.addLink(join(cwd, DEFAULT_DATABASE))
   return needs.all()
@@ -122,7 +122,7 @@ class Needs {
 
 function readDotEnv(cwd: string, needs: Needs): Environment {
   const file = join(cwd, '.env')
-  if (!existsSync(file)) return {}
+  if (!isThere(file)) return {}
   const text = contentOf(file)
   const added = parseEnv(text) as Environment
   if (Object.keys(added).length === 0) return {}
@@ -144,7 +144,7 @@ function contentOf(file: string): string {
 function configFile({ cwd, file, env }: NeedsOptions, added: Environment): string | undefined {
   const named = file ?? env.LANGO_CONFIG
   const hidden = added.LANGO_CONFIG
-  if (named === undefined && hidden && existsSync(resolve(cwd, hidden))) return resolve(cwd, hidden)
+  if (named === undefined && hidden && isThere(resolve(cwd, hidden))) return resolve(cwd, hidden)
   return findConfigFile(cwd, named)
 }
 

@@ -1,6 +1,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: such texts are what is tested here
 import { execFile } from 'node:child_process'
-import { writeFile } from 'node:fs/promises'
+import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
@@ -8,6 +8,7 @@ import { describe, expect, test } from 'vitest'
 import { redact } from '../../src/base/redact.js'
 import type { LangoConfigInput } from '../../src/config/config.js'
 import { ENVIRONMENT_VARIABLES } from '../../src/config/environment.js'
+import { folderNeeds } from '../../src/config/folder-needs.js'
 import {
   defineConfig,
   type LoadConfigOptions,
@@ -169,6 +170,22 @@ describe('precedence', () => {
     expect(config).toMatchObject({ app: 'dotenv', server: { port: 2 } })
     expect(env.OPENAI_API_KEY).toBe('sk-from-dotenv')
     expect(model).toBe('openai/gpt-5.2')
+  })
+
+  test.each([
+    ['.env', 'a link to a device', (file: string) => symlink('/dev/zero', file)],
+    ['.env', 'a pipe', (file: string) => run('mkfifo', [file])],
+    ['lango.config.json', 'a link to a device', (file: string) => symlink('/dev/zero', file)],
+    ['lango.config.yaml', 'a pipe', (file: string) => run('mkfifo', [file])],
+    ['lango.config.mjs', 'a pipe', (file: string) => run('mkfifo', [file])],
+    ['agent.mjs', 'a folder', (file: string) => mkdir(file)],
+  ])('%s that is %s is refused and not read', async (name, _kind, make) => {
+    const cwd = await temporaryFolder()
+    const file = join(cwd, name)
+    await make(file)
+    const words = `${file} is not a regular file, and is not read. Remove it, or put a file in its place.`
+    await expect(folderNeeds({ cwd, env: {} })).rejects.toThrow(words)
+    await expect(loadConfig({ cwd, env: {} })).rejects.toThrow(words)
   })
 
   test('.env reaches the process itself when no other environment was given, and overwrites nothing', async () => {
