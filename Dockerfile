@@ -6,14 +6,14 @@
 #
 # Other vendors' SDKs and the PostgreSQL driver are added by name: --build-arg PACKAGES="openai pg"
 
-FROM node:24-bookworm-slim AS build
+FROM node:24.18.0-bookworm-slim@sha256:6f7b03f7c2c8e2e784dcf9295400527b9b1270fd37b7e9a7285cf83b6951452d AS build
 WORKDIR /src
 COPY package.json package-lock.json ./
 RUN npm ci --no-audit --no-fund
 COPY . .
 RUN node scripts/build.mjs --no-check
 
-FROM node:24-bookworm-slim AS packages
+FROM node:24.18.0-bookworm-slim@sha256:6f7b03f7c2c8e2e784dcf9295400527b9b1270fd37b7e9a7285cf83b6951452d AS packages
 WORKDIR /app
 COPY package.json package-lock.json ./
 # No script of a package is needed: the SQLite driver comes with its binary.
@@ -21,7 +21,7 @@ RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund
 ARG PACKAGES=""
 RUN if [ -n "$PACKAGES" ]; then npm install --no-save --omit=dev --ignore-scripts --no-audit --no-fund $PACKAGES; fi
 
-FROM node:24-bookworm-slim
+FROM node:24.18.0-bookworm-slim@sha256:6f7b03f7c2c8e2e784dcf9295400527b9b1270fd37b7e9a7285cf83b6951452d
 ENV NODE_ENV=production \
     LANGO_HOST=0.0.0.0 \
     LANGO_PORT=18789 \

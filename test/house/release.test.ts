@@ -105,6 +105,16 @@ test('the tests run on every supported major of Node', () => {
   expect(jobs.tests.strategy.matrix.node).toEqual([20, 22, 24])
 })
 
+test('actions and base images are named by the hash of what they are', () => {
+  const workflows = ['ci.yml', 'release.yml'].map(name => read(`.github/workflows/${name}`)).join('\n')
+  const actions = workflows.match(/uses: .*/g) ?? []
+  expect(actions.length).toBeGreaterThan(0)
+  for (const action of actions) expect(action).toMatch(/@[0-9a-f]{40} # v\d+\.\d+\.\d+$/)
+  const images = read('Dockerfile').match(/^FROM .*/gm) ?? []
+  expect(images.length).toBeGreaterThan(0)
+  for (const image of images) expect(image).toMatch(/^FROM node:\d+\.\d+\.\d+-\S+@sha256:[0-9a-f]{64}\b/)
+})
+
 test('the image runs as a user, keeps the database in a volume, and gets signals itself', () => {
   const stages = read('Dockerfile').split(/^FROM /m)
   const last = stages.at(-1) ?? ''
