@@ -1,22 +1,26 @@
 // Every command of README, CONTRIBUTING and docs is run, or is listed with the reason why not. LANGO_ALL_COMMANDS=1 runs those
 // of all pages with the packed package in an empty project; without it, those of the pages that a reader begins with.
-import { chmod, cp, mkdir, symlink, writeFile } from 'node:fs/promises'
+import { chmod, cp, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { afterAll, expect, onTestFinished, test } from 'vitest'
 import { installPackage } from '../../scripts/check-package.mjs'
 import { BRICKED, writeAdkDatabase } from '../cli/import-adk-database.js'
 import { lango, outcomeOf, startLango } from '../cli/lango.js'
 import { UI_MESSAGES } from '../formats/foreign-conversations.js'
-import { BUILT_LANGO } from '../support/built-lango.js'
+import { installWithoutPeers } from '../support/lango-without-peers.js'
 import { makeFolder, removeFolder, temporaryFolder } from '../support/temporary-folder.js'
-import { findCommands, reasonNotToRun, runCommand, staleReasons } from './commands.js'
+import { filesOf, findCommands, isAsShown, reasonNotToRun, runCommand, staleReasons } from './commands.js'
 
 const ROOT = join(import.meta.dirname, '../..')
 const COMMANDS = findCommands(ROOT)
 const RUN = COMMANDS.filter(command => reasonNotToRun(command) === undefined)
 
 const ALL = process.env.LANGO_ALL_COMMANDS === '1'
-const FIRST_PAGES = ['docs/getting-started.md', 'docs/you-have-a-400.md', 'docs/moving.md']
+/** Begins in an empty folder. */
+const GUIDE = 'docs/getting-started.md'
+/** Their commands print what they show. */
+const COMPARED = ['README.md', GUIDE]
+const FIRST_PAGES = [GUIDE, 'docs/you-have-a-400.md', 'docs/moving.md']
 const PAGES = [...new Set(RUN.map(({ file }) => file))].filter(file => ALL || FIRST_PAGES.includes(file))
 
 test('commands are found in blocks of both kinds, and no reason is left over', () => {
@@ -26,6 +30,18 @@ test('commands are found in blocks of both kinds, and no reason is left over', (
     expect.arrayContaining(['lango sessions list', 'npx lango lint request.json']),
   )
   expect(staleReasons(COMMANDS)).toEqual([])
+})
+
+test('finds the files of the guide, and tells other output from what is shown', () => {
+  const page =
+    'Text. Save it as `a.mjs`:\n\n```js\n// a.mjs\n```\n\nSave this as `b.json`:\n\n```json\n{}\n```\n'
+  expect(filesOf(page)).toEqual([
+    { name: 'a.mjs', content: '// a.mjs\n' },
+    { name: 'b.json', content: '{}\n' },
+  ])
+  expect(isAsShown('one  2 min ago\nmore\nlast (x)\n', 'one just now\n…\nlast (x)\n')).toBe(true)
+  expect(isAsShown('one just now\nother\n', 'one just now\n')).toBe(false)
+  expect(isAsShown('', 'one\n')).toBe(false)
 })
 
 /** A request that a provider refuses: two calls, one result. */
@@ -73,9 +89,10 @@ async function binFolder(cwd: string): Promise<string> {
     await cp(join(project, 'package.json'), join(cwd, 'package.json'))
     return join(project, 'node_modules/.bin')
   }
+  const installed = await installWithoutPeers(cwd, ['openai', '@anthropic-ai/sdk'])
   const file = join(cwd, 'bin', 'lango')
   await mkdir(dirname(file))
-  await writeFile(file, `#!/bin/sh\nexec ${process.execPath} ${BUILT_LANGO} "$@"\n`)
+  await writeFile(file, `#!/bin/sh\nexec ${process.execPath} ${installed} "$@"\n`)
   // What npx would do: this folder is no project with Lango in it.
   await writeFile(join(cwd, 'bin', 'npx'), '#!/bin/sh\nexec "$@"\n')
   for (const name of ['lango', 'npx']) await chmod(join(cwd, 'bin', name), 0o755)
@@ -104,7 +121,9 @@ async function serve(cwd: string, env: Record<string, string>): Promise<string> 
 
 /** Those of a page run in its order in one folder: later ones speak of what earlier ones made. */
 test.each(PAGES)('the commands of %s run', { timeout: 900_000 }, async page => {
-  const cwd = await prepared()
+  const cwd = page === GUIDE ? await temporaryFolder() : await prepared()
+  for (const { name, content } of filesOf(await readFile(join(ROOT, page), 'utf8')))
+    await writeFile(join(cwd, name), content)
   // Its first command makes that session.
   if (page === 'docs/protocols.md') await lango(['sessions', 'delete', 's1', '--yes'], { cwd })
   const servers = new Map<boolean, Promise<string>>()
@@ -114,7 +133,7 @@ test.each(PAGES)('the commands of %s run', { timeout: 900_000 }, async page => {
     servers.set(withTokens, server)
     return server
   }
-  const place = { cwd, bin: await binFolder(cwd), serverUrl }
+  const place = { cwd, bin: await binFolder(cwd), compares: COMPARED.includes(page), serverUrl }
   const problems: string[] = []
   for (const command of RUN.filter(({ file }) => file === page)) {
     const problem = await runCommand(command, place)

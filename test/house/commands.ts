@@ -10,6 +10,8 @@ export interface Command {
   file: string
   line: number
   text: string
+  /** The output below it in a `console` block; empty when the page shows none. */
+  shown: string
 }
 
 export function findCommands(root: string): Command[] {
@@ -36,11 +38,32 @@ function commandsIn(file: string, lines: readonly string[]): Command[] {
       open.text = open.text.endsWith('\\') ? open.text.slice(0, -1) + line.trim() : `${open.text}\n${line}`
       continue
     }
+    if (language === 'console' && written === '') {
+      const last = commands.at(-1)
+      if (last) last.shown += `${line}\n`
+      continue
+    }
     const text = written.replace(/(^|\s+)# .*$/, '').trimEnd()
-    open = text === '' ? undefined : { file, line: index + 1, text }
+    open = text === '' ? undefined : { file, line: index + 1, text, shown: '' }
     if (open) commands.push(open)
   }
   return commands
+}
+
+/** The files that a page has its reader save: blocks below a line that ends with "save it as `name`:". */
+export function filesOf(page: string): { name: string; content: string }[] {
+  const blocks = page.matchAll(/[Ss]ave (?:it|this) as `([\w.-]+)`:\n\n```\w+\n([\s\S]*?\n)```\n/g)
+  return [...blocks].map(([, name = '', content = '']) => ({ name, content }))
+}
+
+/** Whether a command printed what its page shows. `…` stands for any text, "just now" for any time that has passed. */
+export function isAsShown(printed: string, shown: string): boolean {
+  const line = (text: string) => text.trim().replace(/\s+/g, ' ')
+  const pattern = line(shown)
+    .replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
+    .replaceAll('…', '.*')
+    .replaceAll('just now', '(just now|\\d+ (min|h|d) ago)')
+  return new RegExp(`^${pattern}$`).test(line(printed))
 }
 
 function isOpen(text: string): boolean {
@@ -80,7 +103,8 @@ export function staleReasons(commands: readonly Command[]): string[] {
 }
 
 /** Commands that end otherwise than with 0, as their page says. */
-const CODES: readonly [RegExp, number][] = [
+const CODES: readonly [RegExp, number | NodeJS.Signals][] = [
+  [/^node book\.mjs crash$/, 'SIGKILL'],
   [/^lango sessions lst$/, 1],
   [/--modl /, 1],
   [/^lango sessions import s1\.jsonl$/, 1],
@@ -96,6 +120,8 @@ export interface Place {
   bin: string
   /** The folder to run in, which has what the pages speak of. */
   cwd: string
+  /** Whether the output is compared with the page. */
+  compares: boolean
   /** The address of a server on the same store, for curl; with the tokens of the page, where it is about them. */
   serverUrl: (withTokens: boolean) => Promise<string>
 }
@@ -120,6 +146,7 @@ export async function runCommand(command: Command, place: Place): Promise<string
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let output = ''
+  let printed = ''
   const end = (signal: NodeJS.Signals) => {
     if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, signal)
   }
@@ -128,13 +155,19 @@ export async function runCommand(command: Command, place: Place): Promise<string
     if (isServer && /https?:\/\/[\w.]+:\d+/.test(output)) end('SIGTERM')
   }
   child.stdout.on('data', keep)
+  child.stdout.on('data', chunk => {
+    printed += String(chunk)
+  })
   child.stderr.on('data', keep)
   const timer = setTimeout(() => end('SIGKILL'), LIMIT_MS)
   const code = await new Promise(resolve => child.on('close', (status, signal) => resolve(status ?? signal)))
   clearTimeout(timer)
   const expected = CODES.find(([pattern]) => pattern.test(command.text))?.[1] ?? 0
   const isEnded = isServer && /https?:\/\//.test(output)
-  if (code === expected || (isEnded && (code === 0 || code === 143 || code === 'SIGTERM'))) return undefined
+  if (code === expected || (isEnded && (code === 0 || code === 143 || code === 'SIGTERM'))) {
+    if (!place.compares || command.shown === '' || isAsShown(printed, command.shown)) return undefined
+    return `${command.file}:${command.line}: "${command.text}" printed other than the page shows:\n${printed}`
+  }
   return `${command.file}:${command.line}: "${command.text}" ended with ${code}, not ${expected}:\n${output.slice(-1500)}`
 }
 
