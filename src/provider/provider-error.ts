@@ -80,6 +80,16 @@ export function cutStreamError(context: ErrorContext): AgentError {
   )
 }
 
+/** An event of a stream that no dialect has, such as `null`. */
+export function badEventError(context: ErrorContext, event: unknown): AgentError {
+  const shown = shortened(redact(JSON.stringify(event) ?? 'nothing', context.secrets))
+  return new AgentError(
+    'provider-stream',
+    `${nameOf(context)} sent an event that is not a JSON object: ${shown}`,
+    { retryable: true, details: { provider: context.provider, model: context.model } },
+  )
+}
+
 /** No data within the idle timeout. */
 export function silentStreamError(context: ErrorContext, idleTimeoutMs: number): AgentError {
   return new AgentError(

@@ -3,6 +3,7 @@
  * the answer, and retry when that may help. A provider adds only its wire.
  */
 import { setMaxListeners } from 'node:events'
+import { isRecord } from '../base/is-record.js'
 import { letOthersRun } from '../base/pause.js'
 import type { AnswerContext } from './assemble-stream.js'
 import type {
@@ -16,6 +17,7 @@ import type {
 } from './provider.js'
 import {
   abortedError,
+  badEventError,
   type ErrorContext,
   pausedError,
   silentStreamError,
@@ -242,6 +244,7 @@ class Watch {
           finished = true
           break
         }
+        if (!isRecord(next.value)) throw badEventError(this.#context, next.value)
         yield next.value
       }
     } finally {

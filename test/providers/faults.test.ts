@@ -117,6 +117,20 @@ describe.each(FAMILIES)('$name', family => {
     expect(lastError(events)?.message).not.toContain('p{}')
   })
 
+  test.each(['null', '7', '"words"'])('an event of its stream that is %s is reported as such', async data => {
+    const name = family.name === 'anthropic' ? 'event: message_start\n' : ''
+    const reply = {
+      status: 200,
+      body: `${name}data: ${data}\n\n`,
+      headers: { 'content-type': 'text/event-stream' },
+    }
+    const { events } = await send(family, [reply, reply, reply, reply])
+    expect(lastError(events)).toMatchObject({ code: 'provider-stream', retryable: true })
+    // Gemini's SDK leaves such an event out.
+    const words = family.name === 'gemini' ? 'without its closing event' : `not a JSON object: ${data}`
+    expect(lastError(events)?.message).toContain(words)
+  })
+
   test('words in an answer of status 200 are shown without keys', async () => {
     const reply = {
       status: 200,

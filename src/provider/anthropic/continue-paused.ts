@@ -3,6 +3,7 @@
  * as it is, and goes on where it stopped. What reaches the reader is one answer: blocks are numbered on, and the
  * usage of all requests is summed.
  */
+import { isRecord } from '../../base/is-record.js'
 import { AgentError } from '../../errors.js'
 import type { AnthropicEventWire, AnthropicUsageWire } from './from-anthropic-stream.js'
 import type { AnthropicBlockWire, AnthropicRequestWire } from './to-anthropic-request.js'
@@ -23,8 +24,9 @@ export async function* continuePaused(
   for (let pauses = 0; pauses <= MOST_PAUSES; pauses += 1) {
     const answer = new PausedAnswer(blocks, spent)
     for await (const event of await send(pauses === 0 ? body : { ...body, messages })) {
-      const shown = answer.add(event)
-      if (shown) yield shown
+      // What is no event is reported by the reader.
+      const shown = isRecord(event) ? answer.add(event) : event
+      if (shown !== undefined) yield shown
     }
     if (!answer.isPaused) return
     messages = withAnswer(messages, answer.content)
