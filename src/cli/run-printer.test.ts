@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import type { RunEvent, RunEventBody } from '../run/run-event.js'
+import type { RunEvent, RunEventBody, RunRepair } from '../run/run-event.js'
 import { RunPrinter } from './run-printer.js'
 
 function printed(bodies: readonly RunEventBody[], streams: boolean): { out: string; err: string } {
@@ -39,6 +39,16 @@ test('a stream to a pipe says on standard error that the answer restarts, which 
   expect(out).toBe('The ans\nThe answer.')
   expect(err).toContain('the run was resumed')
   expect(err).toContain('the answer restarts: discard the text since the last complete step')
+})
+
+test('a break of the prompt prefix is a notice of its own, and no change of the history', () => {
+  const change = { step: 'pair-calls', kind: 'synthesize-result', at: 1, detail: 'One was added.' }
+  const broken = { step: 'steady', kind: 'prefix-break', at: 0, detail: '.', reason: 'model', tokens: 1200 }
+  const lost = 'Prompt cache: about 1,200 tokens lost (the model changed)'
+  const notice = (repairs: RunRepair[]) =>
+    printed([{ type: 'repair', model: 'a/b', profile: 'openai-chat', repairs }], false).err.trim()
+  expect(notice([change, broken])).toBe(`history repaired for a/b: 1 change; ${lost}`)
+  expect(notice([broken])).toBe(lost)
 })
 
 test('without streaming nothing of the half answer is printed', () => {

@@ -1,5 +1,5 @@
 /** What `lango run` and `lango runs resume` print of a run, what they ask, and their exit codes. */
-
+import { breaksIn, withoutBreaks } from '../base/prefix-break.js'
 import { OpenQuestions, type RunQuestion } from '../run/open-questions.js'
 import type { RunEvent, RunFinishReason } from '../run/run-event.js'
 import type { Runtime } from '../runtime/runtime.js'
@@ -7,6 +7,7 @@ import type { ApprovalAnswer, CallResponse, OutcomeAnswer } from '../tool.js'
 import { missingText, sourceLabel, switchText, waitText } from '../transcript/item.js'
 import { questionForm } from '../transcript/question-form.js'
 import { answerExample, questionText } from '../transcript/questions.js'
+import { breakText } from '../transcript/receipt-marks.js'
 import { ask, askOutcome, canAsk } from './ask.js'
 import type { Flags } from './command.js'
 import { called, givenFlags, quoted } from './next-command.js'
@@ -202,7 +203,7 @@ export function noticeText(event: MarkEvent): string | undefined {
     case 'tools-missing':
       return missingText(event)
     case 'repair':
-      return `history repaired for ${event.model}: ${count(event.repairs.length, 'change')}`
+      return receiptsText(event)
     case 'approval-answer':
       return event.answer === 'once' || event.answer === 'always'
         ? undefined
@@ -220,6 +221,13 @@ export function noticeText(event: MarkEvent): string | undefined {
       event satisfies never
       return undefined
   }
+}
+
+function receiptsText({ model, repairs }: Extract<RunEvent, { type: 'repair' }>): string {
+  const [changes, breaks] = [withoutBreaks(repairs), breaksIn(repairs)]
+  const repaired =
+    changes.length > 0 ? [`history repaired for ${model}: ${count(changes.length, 'change')}`] : []
+  return [...repaired, ...(breaks.length > 0 ? [breakText(breaks)] : [])].join('; ')
 }
 
 /** Prints a run: the answer on standard output, everything else on standard error. */

@@ -3,6 +3,7 @@
  * sent. Everything is read from the store, so any process can inspect any run until it is pruned.
  */
 
+import { breaksIn, withoutBreaks } from '../base/prefix-break.js'
 import type { Counted, RunFinishReason, RunRepair, SentRequest } from '../run/run-event.js'
 import type { HistoryCut, SessionKey } from '../session/message.js'
 import type { RunEventRecord, ToolCallRecord } from '../session/run-store.js'
@@ -26,8 +27,8 @@ export interface RunInspection {
   steps: InspectedStep[]
   /** The run's tool calls, oldest first. Absent when the store keeps no ledger of them. */
   calls?: InspectedCall[]
-  /** Sums over the steps. */
-  total: { requests: number; bytes: number; repairs: number; usage: RunUsage }
+  /** Sums over the steps. `repairs` does not count breaks. */
+  total: { requests: number; bytes: number; repairs: number; breaks: number; usage: RunUsage }
 }
 
 export interface InspectedStep {
@@ -43,7 +44,10 @@ export interface InspectedStep {
   history?: Counted
   /** What was left out, in order: when the session was opened, then before the request. */
   cuts: HistoryCut[]
+  /** Changes of the history. In this release the breaks are here, too; that is deprecated: read them from `breaks`. */
   repairs: RunRepair[]
+  /** Why the request does not extend the one before it, and how many tokens a prompt cache cannot give back. */
+  breaks: RunRepair[]
   /** Stored call id → id on the wire, where they differ. */
   mappedIds: Record<string, string>
   sent: { messages: number; bytes: number; body: unknown }
@@ -83,7 +87,8 @@ export async function inspectRun(
     total: {
       requests: steps.length,
       bytes: steps.reduce((all, { sent }) => all + sent.bytes, 0),
-      repairs: steps.reduce((all, { repairs }) => all + repairs.length, 0),
+      repairs: steps.reduce((all, { repairs }) => all + withoutBreaks(repairs).length, 0),
+      breaks: steps.reduce((all, { breaks }) => all + breaks.length, 0),
       usage: sumUsage(events.flatMap(event => (event.type === 'usage' ? [event.usage as RunUsage] : []))),
     },
   }
@@ -126,6 +131,8 @@ function toStep(
     ...(record.history ? { history: record.history } : {}),
     cuts,
     repairs: [...(record.repairs ?? [])],
+    // Records of older releases have them only among the repairs.
+    breaks: breaksIn(record.repairs ?? []),
     mappedIds: { ...record.mappedIds },
     sent: {
       messages: wireMessages(record.body),

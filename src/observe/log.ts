@@ -3,6 +3,7 @@
  * by default: such fields are replaced by their size.
  */
 
+import { breaksIn, withoutBreaks } from '../base/prefix-break.js'
 import { HIDDEN, isPlain, isSecretName, redactText } from '../base/redact.js'
 import { checkOptions, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
@@ -228,9 +229,13 @@ function lineOf(event: RunEvent): Line | undefined {
     case 'agent-transfer':
       return ['debug', 'Agent transfer', { from: event.from, to: event.to }]
     case 'repair': {
-      const steps = [...new Set(event.repairs.map(({ step }) => step))]
-      const { model, profile, repairs } = event
-      return ['info', 'History repaired', { model, profile, repairs: repairs.length, steps }]
+      const { model, profile } = event
+      const [changes, breaks] = [withoutBreaks(event.repairs), breaksIn(event.repairs)]
+      const steps = [...new Set(changes.map(({ step }) => step))]
+      const broken =
+        breaks.length > 0 ? { breaks: breaks.map(({ reason, tokens }) => ({ reason, tokens })) } : {}
+      if (changes.length === 0) return ['info', 'Prompt prefix changed', { model, profile, ...broken }]
+      return ['info', 'History repaired', { model, profile, repairs: changes.length, steps, ...broken }]
     }
     case 'history-cut': {
       const { shortened, ...cut } = event.cut

@@ -15,13 +15,14 @@
  */
 
 import type { Attributes, Context, Span, Tracer } from '@opentelemetry/api'
+import { withoutBreaks } from '../base/prefix-break.js'
 import type { SpanId } from '../base/trace-context.js'
 import type { RunEvent, SentRequest } from '../run/run-event.js'
 import { boundedText, jsonText, modelAttributes, modelName, outputText, usageAttributes } from './genai.js'
 
 /** What spans need of a request. */
 export interface ObservedRequest extends Pick<SentRequest, 'model' | 'profile'> {
-  repairs: readonly unknown[]
+  repairs: readonly { kind: string }[]
   body?: unknown
 }
 
@@ -123,7 +124,10 @@ export class RunSpans {
     // Of a nested agent only requests are known: the next request means that the last one was answered.
     this.#endChats(chat => chat.answered || this.#tools.size > 0)
     const chat = this.#openChat(model, Date.now())
-    chat.span.setAttributes({ 'lango.repair.profile': profile, 'lango.repair.count': repairs.length })
+    chat.span.setAttributes({
+      'lango.repair.profile': profile,
+      'lango.repair.count': withoutBreaks(repairs).length,
+    })
     if (this.#options.content && body !== undefined)
       chat.span.setAttribute('lango.request.body', jsonText(body))
   }

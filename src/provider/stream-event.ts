@@ -60,6 +60,8 @@ export interface RequestEvent {
   model: string
   profile: string
   repairs: readonly Repair[]
+  /** Why the request does not extend the one before it. In this release these are in `repairs`, too; read them here. */
+  breaks?: readonly Repair[]
   /** Stored call id → id on the wire, only where they differ. */
   mappedIds: Readonly<Record<string, string>>
   /** The wire body, without keys. */

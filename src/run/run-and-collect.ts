@@ -1,3 +1,4 @@
+import { breaksIn } from '../base/prefix-break.js'
 import { AgentError } from '../errors.js'
 import type { HistoryCut } from '../session/message.js'
 import type { OutputSchema } from '../session/model-options.js'
@@ -32,8 +33,13 @@ export interface RunResult<Output = unknown> {
   pending?: readonly WaitingCall[]
   turns: number
   delegations: number
-  /** Every change that was made to the history before it was sent, in order. */
+  /**
+   * Every change that was made to the history before it was sent, in order. In this release the breaks are here, too; that
+   * is deprecated: read them from `breaks`.
+   */
   repairs: RunRepair[]
+  /** Requests that do not extend the one before them, so that a prompt cache has to read them again: why, and how much. */
+  breaks: RunRepair[]
   /** What the token budget left out, in order. */
   cuts: HistoryCut[]
   usage: RunUsage
@@ -154,7 +160,7 @@ class Collected {
   end(event: Extract<RunEvent, { type: 'run-finish' }>): RunResult {
     if (event.finishReason === 'error') throw this.#failure ?? unfinished()
     const { text, lastText = text, output, sessionId, runId, finishReason, turns, delegations, usage } = event
-    const [repairs, cuts] = [this.#repairs, this.#cuts]
+    const [repairs, breaks, cuts] = [this.#repairs, breaksIn(this.#repairs), this.#cuts]
     const result = {
       text,
       lastText,
@@ -164,6 +170,7 @@ class Collected {
       turns,
       delegations,
       repairs,
+      breaks,
       cuts,
       usage,
     }
@@ -191,6 +198,7 @@ class Collected {
       turns: 0,
       delegations: 0,
       repairs: this.#repairs,
+      breaks: breaksIn(this.#repairs),
       cuts: this.#cuts,
       usage: this.#usage.length === 0 ? emptyUsage() : sumUsage(this.#usage),
     }

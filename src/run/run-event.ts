@@ -20,7 +20,7 @@ export interface BudgetState {
   leftUsd: number
 }
 
-/** A change that was made to the history before it was sent. */
+/** A change that was made to the history before it was sent, or a break: a request that does not extend the one before it. */
 export interface RunRepair {
   step: string
   kind: string
@@ -50,6 +50,8 @@ export interface SentRequest {
   model: string
   profile: string
   repairs: readonly RunRepair[]
+  /** Breaks. In this release they are in `repairs`, too. */
+  breaks?: readonly RunRepair[]
   mappedIds: Readonly<Record<string, string>>
   body: unknown
   /** What was left out of the history, when it was loaded and before it was sent. */
@@ -136,7 +138,17 @@ export type RunEventBody =
   | { type: 'turn-warning'; turns: number; maxTurns: number }
   /** `budget`: with the reason `budget`. */
   | { type: 'wrap-up'; reason: WrapUpReason; turns: number; maxTurns: number; budget?: BudgetState }
-  | { type: 'repair'; model: string; profile: string; repairs: readonly RunRepair[] }
+  /**
+   * The history was changed before it was sent, or the request does not extend the one before it (`breaks`). In this
+   * release `repairs` contains the breaks, too; that is deprecated: read them from `breaks`.
+   */
+  | {
+      type: 'repair'
+      model: string
+      profile: string
+      repairs: readonly RunRepair[]
+      breaks?: readonly RunRepair[]
+    }
   | { type: 'history-cut'; cut: HistoryCut }
   /** `callId`: the call that ADK wants confirmed, where the request is a call of its own. */
   | {

@@ -202,8 +202,8 @@ export function createScope(scope: ScopeParts): RunScope {
       const request = restored.length > 0 ? { ...given, repairs: [...restored, ...given.repairs] } : given
       restored = []
       host.observeRequest?.(recorder.runId, request)
-      const { model, profile, repairs } = request
-      if (repairs.length > 0) emit({ type: 'repair', model, profile, repairs })
+      const { model, profile, repairs, breaks } = request
+      if (repairs.length > 0) emit({ type: 'repair', model, profile, repairs, ...defined({ breaks }) })
       const cuts = [...(opened?.cut ? [opened.cut] : []), ...(request.cuts ?? [])]
       const record = { ...request, ...defined({ stored: opened?.stored }), cuts }
       const step = recorder.saveRequest(record, sent.last)

@@ -25,6 +25,7 @@ import {
   withoutWaits,
 } from './item.js'
 import { askingFacts, unasked } from './question-form.js'
+import { isSameReceipt, receiptMarks } from './receipt-marks.js'
 
 export interface RunTranscript {
   readonly runId: string
@@ -112,7 +113,7 @@ function withEvent(run: RunTranscript, event: RunEvent, now: number | undefined)
     case 'turn-warning':
       return withMark(run, { type: 'warning', turns: event.turns, maxTurns: event.maxTurns })
     case 'repair':
-      return withRepair(run, { type: 'repair', profile: event.profile, repairs: event.repairs })
+      return receiptMarks(event).reduce(withReceipt, run)
     case 'history-cut':
       return withCut(run, { type: 'history-cut', cuts: [event.cut] })
     case 'approval-request':
@@ -391,12 +392,9 @@ function withMark(run: RunTranscript, mark: Mark): RunTranscript {
   return { ...push(run, { kind: 'mark', key: nextKey(run), mark, runId: run.runId }), notes }
 }
 
-/** Every model call of a run repairs the same history again; that is reported once. */
-function withRepair(run: RunTranscript, mark: Extract<Mark, { type: 'repair' }>): RunTranscript {
-  const details = (known: Mark) =>
-    known.type === 'repair' ? [known.profile, ...known.repairs.map(({ detail }) => detail)].join('\n') : ''
-  const isKnown = run.notes.marks.some(({ mark: known }) => details(known) === details(mark))
-  return isKnown ? run : withMark(run, mark)
+/** A receipt that is repeated is reported once. */
+function withReceipt(run: RunTranscript, mark: Mark): RunTranscript {
+  return run.notes.marks.some(known => isSameReceipt(known.mark, mark)) ? run : withMark(run, mark)
 }
 
 function withCut(run: RunTranscript, mark: Extract<Mark, { type: 'history-cut' }>): RunTranscript {

@@ -144,6 +144,8 @@ export type Mark =
       readonly budget?: BudgetState
     }
   | { readonly type: 'repair'; readonly profile: string; readonly repairs: readonly RunRepair[] }
+  /** The request does not extend the one before it. */
+  | { readonly type: 'break'; readonly breaks: readonly RunRepair[] }
   /** A history is fitted when it is loaded and again before it is sent: cuts that follow each other are one mark. */
   | { readonly type: 'history-cut'; readonly cuts: readonly HistoryCut[] }
   /** Only until the run begins; 1 is the next place. */

@@ -183,7 +183,11 @@ const result = (id: string, isError = false): RunEventBody => ({
   isError,
 })
 const usage = (model: string): RunEventBody => ({ type: 'usage', author: 'a', model, usage: USAGE })
-const request = (model: string) => ({ model, profile: 'gemini-3', repairs: [{}, {}] })
+const request = (model: string) => ({
+  model,
+  profile: 'gemini-3',
+  repairs: [{ kind: 'drop' }, { kind: 'merge' }, { kind: 'prefix-break' }],
+})
 
 /** Plays events and requests (given as functions) of one run, then sends the spans. */
 async function play(steps: readonly (RunEventBody | ReturnType<typeof request>)[]): Promise<void> {

@@ -1,7 +1,6 @@
 import { LlmAgent } from '@google/adk'
 import { describe, expect, test } from 'vitest'
 import type { GenerateRequest } from '../../src/provider/provider.js'
-import type { RunEvent } from '../../src/run/run-event.js'
 import { createRuntime } from '../../src/runtime/runtime.js'
 import { openStore } from '../../src/store/open-store.js'
 import { ScriptedProvider, type ScriptStep } from '../../src/testing/scripted-provider.js'
@@ -177,19 +176,23 @@ describe('requests of a session', () => {
     expect(breaks.length).toBeLessThan(20)
   })
 
-  test('the receipt of a break is a repair event with its reason and its tokens', async () => {
+  test('a break is in `breaks` and in `repairs` of the event, the result and the inspection, and is not counted as a repair', async () => {
     const folder = await temporaryFolder()
     const first = await stage(folder)
     await first.say('hello')
     await first.close()
     const { runtime, close } = await stage(folder, { instruction: 'Be long.' })
-    const events: RunEvent[] = []
-    for await (const event of runtime.run({ sessionId, text: 'again' })) events.push(event)
+    const broken = [{ kind: 'prefix-break', reason: 'instruction', tokens: expect.any(Number) }]
+    const result = await runtime.runAndCollect({ sessionId, text: 'again' })
+    expect(result).toMatchObject({ repairs: broken, breaks: broken })
+    const events = await runtime.store.runs.readEvents(result.runId)
+    expect(events.find(({ type }) => type === 'repair')).toMatchObject({ repairs: broken, breaks: broken })
+    const inspection = await runtime.inspect(result.runId)
+    expect(inspection?.steps[0]).toMatchObject({ repairs: broken, breaks: broken })
+    expect(inspection?.total).toMatchObject({ repairs: 0, breaks: 1 })
+    const { breaks } = await runtime.runAndCollect({ sessionId, text: 'and again' })
+    expect(breaks).toEqual([])
     await close()
-    const [event] = events.filter(each => each.type === 'repair')
-    expect(event).toMatchObject({
-      repairs: [{ kind: 'prefix-break', reason: 'instruction', tokens: expect.any(Number) }],
-    })
   })
 
   test('a sub-agent has requests of its own', async () => {

@@ -143,6 +143,22 @@ describe('a live run', () => {
     expect(twice).toEqual(once)
   })
 
+  test('shows repairs and breaks as different marks, each once', () => {
+    const change = { step: 'pair-calls', kind: 'synthesize-result', at: 1, detail: 'One was added.' }
+    const broken = { step: 'steady', kind: 'prefix-break', at: 0, detail: 'It breaks.', tokens: 9 }
+    const repair = (repairs: (typeof change)[]): Body => {
+      return { type: 'repair', model: 'demo', profile: 'openai-chat', repairs }
+    }
+    const run = eventsOf([repair([change, broken]), repair([change]), repair([broken])]).reduce(
+      (state, event) => applyLiveEvent(state, event),
+      newLiveRun({ runId: 'r1', afterSeq: 2 }),
+    )
+    expect(run.notes.marks.map(({ mark }) => mark)).toEqual([
+      { type: 'repair', profile: 'openai-chat', repairs: [change] },
+      { type: 'break', breaks: [broken] },
+    ])
+  })
+
   test('keeps the words of two agents apart that speak at the same time', () => {
     const bodies: Body[] = [
       { type: 'text-delta', author: 'ann', text: 'A1' },

@@ -142,7 +142,7 @@ export function reportRequest(
   const lane = lanes.get(llmRequest)
   const prefix = lane && prefixOf(event.body)
   const receipt = prefix && receiptOf(lane, prefix, reason)
-  const request = receipt ? { ...event, repairs: [...event.repairs, receipt] } : event
+  const request = receipt ? { ...event, repairs: [...event.repairs, receipt], breaks: [receipt] } : event
   if (prefix) lanes.set(llmRequest, { memory: lane.memory, last: { decided, prefix } })
   report(llmRequest, {
     type: 'request',

@@ -5,6 +5,7 @@
  */
 import { createHash } from 'node:crypto'
 import { isRecord } from '../../base/is-record.js'
+import { BREAK_CAUSES, PREFIX_BREAK } from '../../base/prefix-break.js'
 import type { PrefixBreakReason, Repair } from '../../provider/provider.js'
 import { countTextTokens } from '../../session/tokens.js'
 
@@ -79,13 +80,7 @@ function sum(items: readonly PrefixItem[]): number {
   return items.reduce((all, { tokens }) => all + tokens, 0)
 }
 
-const CAUSES: Readonly<Record<PrefixBreakReason, string>> = {
-  budget: 'the budget moved the beginning of the history',
-  instruction: 'the instruction changed',
-  tools: 'the tools changed',
-  model: 'the model changed',
-  repair: 'an earlier message is sent differently',
-}
+const CAUSES: Readonly<Record<PrefixBreakReason, string>> = BREAK_CAUSES
 
 /** The receipt of a break. `known`: the cause, where the caller knows it. */
 export function breakReceipt(found: PrefixBreak, known: PrefixBreakReason | undefined): Repair {
@@ -93,7 +88,7 @@ export function breakReceipt(found: PrefixBreak, known: PrefixBreakReason | unde
   const where = found.place === 'messages' ? ` from message ${found.at} on` : ''
   return {
     step: 'steady',
-    kind: 'prefix-break',
+    kind: PREFIX_BREAK,
     at: found.at,
     detail: `The request does not extend the one before it${where}, because ${CAUSES[reason]}: about ${found.tokens} tokens cannot be read from a cache.`,
     reason,

@@ -15,6 +15,7 @@ import {
   type TranscriptItem,
   waitText,
 } from '../../transcript/item.js'
+import { breakText } from '../../transcript/receipt-marks.js'
 import { stepTitle } from '../../transcript/repair-words.js'
 import { count, localTime } from '../wording.js'
 import { formatBytes, formatCount } from './format.js'
@@ -115,6 +116,8 @@ function markText(mark: Mark): string | undefined {
       return missingText(mark)
     case 'repair':
       return repairText(mark)
+    case 'break':
+      return breakText(mark.breaks)
     case 'history-cut':
       return [...new Set(mark.cuts.map(cutText))].join('\n')
     case 'queued':

@@ -50,8 +50,8 @@ export interface ChatState {
   /** The newest run as its transcript, and the first id of the items that show it. */
   readonly run?: RunTranscript
   readonly runFrom: number
-  /** The last notice about repairs and about cuts: a run that repeats it does not show it again. */
-  readonly noticed: { readonly repair?: string; readonly 'history-cut'?: string }
+  /** The last notices about repairs, breaks and cuts: a run that repeats one does not show it again. */
+  readonly noticed: { readonly repair?: string; readonly break?: string; readonly 'history-cut'?: string }
   readonly nextId: number
 }
 
@@ -228,7 +228,8 @@ function shown(state: ChatState, item: TranscriptItem, isNew: boolean): ChatStat
   if (!body) return state
   if (item.kind === 'mark' && body.kind === 'notice') {
     const { type } = item.mark
-    if (type !== 'repair' && type !== 'history-cut') return placed(state, index, item.key, body)
+    if (type !== 'repair' && type !== 'break' && type !== 'history-cut')
+      return placed(state, index, item.key, body)
     if (index < 0 && state.noticed[type] === body.text) return state
     const noticed = { ...state.noticed, [type]: body.text }
     return placed({ ...state, noticed }, index, item.key, body)

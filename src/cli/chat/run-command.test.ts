@@ -32,13 +32,19 @@ const run: RunInspection = {
           shortened: [{ callId: 'c', name: 'read_file', fromTokens: 20_000, toTokens: 500 }],
         },
       ],
-      repairs: [{ step: 'pair-calls', kind: 'k', at: 3, detail: 'Answered a call that had no answer.' }],
+      repairs: [
+        { step: 'pair-calls', kind: 'k', at: 3, detail: 'Answered a call that had no answer.' },
+        { step: 'steady', kind: 'prefix-break', at: 0, detail: 'It does not extend the one before it.' },
+      ],
+      breaks: [
+        { step: 'steady', kind: 'prefix-break', at: 0, detail: 'It does not extend the one before it.' },
+      ],
       mappedIds: { a: 'b' },
       sent: { messages: 13, bytes: 2048, body: {} },
       usage,
     },
   ],
-  total: { requests: 1, bytes: 2048, repairs: 1, usage },
+  total: { requests: 1, bytes: 2048, repairs: 1, breaks: 1, usage },
 }
 
 test('a step is shown from what was stored to what was sent', () => {
@@ -51,6 +57,7 @@ test('a step is shown from what was stored to what was sent', () => {
     "  cut       read_file's output shortened from 20k to 500 tokens",
     '  history   12 messages, 7k tokens',
     '  repaired  Calls and their results: Answered a call that had no answer.',
+    '  break     It does not extend the one before it.',
     '  ids       1 call id rewritten for the wire',
     '  sent      13 messages, 2.0 KB',
     '  counted   1.2k in (1k cached), 34 out, $0.0042',

@@ -2,6 +2,7 @@
 
 import { open } from 'node:fs/promises'
 import { resolve } from 'node:path'
+import { withoutBreaks } from '../../base/prefix-break.js'
 import { AgentError } from '../../errors.js'
 import { headerLine, messageLine } from '../../formats/session-lines.js'
 import type { InspectedStep, RunInspection } from '../../observe/inspect.js'
@@ -285,12 +286,8 @@ function stepLines(step: InspectedStep): string[] {
   if (history) {
     lines.push(row('history', `${count(history.messages, 'message')}, ${formatCount(history.tokens)} tokens`))
   }
-  if (step.repairs.length === 0) lines.push(row('repaired', 'nothing'))
-  for (const [index, { step: name, detail }] of step.repairs.slice(0, SHOWN_REPAIRS).entries()) {
-    lines.push(row(index === 0 ? 'repaired' : '', `${stepTitle(name)}: ${detail}`))
-  }
-  const more = step.repairs.length - SHOWN_REPAIRS
-  if (more > 0) lines.push(row('', `… ${count(more, 'more repair')}`))
+  lines.push(...repairLines(withoutBreaks(step.repairs)))
+  for (const { detail } of step.breaks) lines.push(row('break', detail))
   const mapped = Object.keys(step.mappedIds).length
   if (mapped > 0) lines.push(row('ids', `${count(mapped, 'call id')} rewritten for the wire`))
   lines.push(row('sent', `${count(sent.messages, 'message')}, ${formatBytes(sent.bytes)}`))
@@ -300,6 +297,17 @@ function stepLines(step: InspectedStep): string[] {
     lines.push(row('counted', usage.cost === undefined ? counted : `${counted}, ${formatCost(usage.cost)}`))
   }
   return lines
+}
+
+function repairLines(repairs: InspectedStep['repairs']): string[] {
+  if (repairs.length === 0) return [row('repaired', 'nothing')]
+  const more = repairs.length - SHOWN_REPAIRS
+  return [
+    ...repairs
+      .slice(0, SHOWN_REPAIRS)
+      .map(({ step, detail }, index) => row(index === 0 ? 'repaired' : '', `${stepTitle(step)}: ${detail}`)),
+    ...(more > 0 ? [row('', `… ${count(more, 'more repair')}`)] : []),
+  ]
 }
 
 function cutLimit({

@@ -8,6 +8,7 @@ import {
   switchText,
   waitText,
 } from '../../../src/transcript/item.js'
+import { breakText } from '../../../src/transcript/receipt-marks.js'
 import { useChat, useObserved } from '../chat-context.js'
 import { Icon, type IconName } from '../shared/icons.js'
 import type { QueuedEntry } from '../state/entry.js'
@@ -18,7 +19,8 @@ export function MarkLine({ entry }: { entry: MarkItem }) {
   const { openPanel } = useChat()
   const { icon, text } = describe(entry.mark)
   const { mark } = entry
-  const title = mark.type === 'repair' ? mark.repairs.map(({ detail }) => detail).join('\n') : undefined
+  const receipts = mark.type === 'repair' ? mark.repairs : mark.type === 'break' ? mark.breaks : undefined
+  const title = receipts?.map(({ detail }) => detail).join('\n')
   const content = (
     <>
       <Icon name={icon} size={14} />
@@ -147,6 +149,8 @@ function describe(mark: Mark): { icon: IconName; text: string } {
       return { icon: 'warning', text: missingText(mark) }
     case 'repair':
       return { icon: 'tool', text: `${counted(mark.repairs.length, 'repair')} to fit ${mark.profile}` }
+    case 'break':
+      return { icon: 'cut', text: breakText(mark.breaks) }
     case 'history-cut':
       return { icon: 'cut', text: cutText(mark.cuts) }
     case 'queued':

@@ -1,4 +1,5 @@
 import { useCallback, useState } from 'react'
+import { withoutBreaks } from '../../../src/base/prefix-break.js'
 import type { LangoClient } from '../../../src/client/client.js'
 import { CallList } from './call-list.js'
 import './inspector.css'
@@ -81,7 +82,13 @@ async function loadRun(client: LangoClient, runId: string): Promise<LoadedRun> {
     client.models().catch(() => undefined),
     client.info().catch(() => undefined),
   ])
-  return { inspection, models: models?.models ?? [], budgetTokens: info?.budgetTokens }
+  // Breaks have a field of their own; in this release the server sends them among the repairs, too.
+  const steps = inspection.steps.map(step => ({ ...step, repairs: withoutBreaks(step.repairs) }))
+  return {
+    inspection: { ...inspection, steps },
+    models: models?.models ?? [],
+    budgetTokens: info?.budgetTokens,
+  }
 }
 
 function runText({ agent, finishReason, total }: RunInspection): string {

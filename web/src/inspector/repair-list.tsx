@@ -46,6 +46,7 @@ export function RepairList({ step, seqs, request, onMessage }: RepairListProps) 
           ) : null}
         </section>
       ))}
+      {step.breaks.length > 0 ? <Breaks step={step} /> : null}
       {ids.length > 0 ? <MappedIds ids={ids} /> : null}
       <p className="inspect-repairs-lead">
         {signed === 0
@@ -57,6 +58,22 @@ export function RepairList({ step, seqs, request, onMessage }: RepairListProps) 
 }
 
 const SHOWN = 200
+
+/** No change of the history, but of what a prompt cache can give back. */
+function Breaks({ step }: { step: InspectedStep }) {
+  return (
+    <section className="inspect-repair-group">
+      <h3>Prompt cache</h3>
+      <ul>
+        {step.breaks.map(({ detail }) => (
+          <li key={detail} dir="auto">
+            {detail}
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
 
 function MappedIds({ ids }: { ids: readonly [string, string][] }) {
   return (

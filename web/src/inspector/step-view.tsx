@@ -1,5 +1,6 @@
 import { useCallback, useMemo, useRef, useState } from 'react'
 import type { LangoClient } from '../../../src/client/client.js'
+import { lostText } from '../../../src/transcript/receipt-marks.js'
 import { BudgetBars } from './budget-bars.js'
 import { describeStep } from './describe-rows.js'
 import { firstSeqOf, lastSeqOfRun, loadHistory } from './load-history.js'
@@ -101,6 +102,7 @@ function StepFigures({ step, request }: { step: InspectedStep; request: WireRequ
     ...(step.stored
       ? [['Stored', `${plural(step.stored.messages, 'message')}, ${countText(step.stored.tokens)} tokens`]]
       : []),
+    ...(step.breaks.length > 0 ? [['Prompt cache', lostText(step.breaks)]] : []),
     ...(usage ? [['Counted', usageText(usage)]] : []),
     ...(usage?.cost === undefined ? [] : [['Cost', costText(usage.cost)]]),
   ]
