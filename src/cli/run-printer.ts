@@ -21,6 +21,7 @@ export const EXIT_CODES: Readonly<Record<RunFinishReason, number>> = {
   error: 1,
   // It is stored and continues when its question is answered: nothing has failed.
   waiting: 0,
+  length: 2,
   'turn-limit': 2,
   loop: 2,
   budget: 2,

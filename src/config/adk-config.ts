@@ -116,6 +116,11 @@ export const limitsSchema = group({
   maxDelegations: wholeNumber(1)
     .optional()
     .describe('Maximum number of transfers between agents in one run. Default 32.'),
+  maxCallsPerAnswer: wholeNumber(1)
+    .optional()
+    .describe(
+      'Maximum number of tool calls in one answer of a model. Further calls are neither stored nor run, and the model is told how many. Default 128.',
+    ),
   loop: z
     .union(
       [

@@ -141,7 +141,7 @@ const SETTINGS: Allowed = {
       },
     },
     artifacts: isArtifactPlace,
-    limits: { keys: { maxTurns: any, maxDelegations: any, loop: any } },
+    limits: { keys: { maxTurns: any, maxDelegations: any, maxCallsPerAnswer: any, loop: any } },
     budget: { keys: { perRunUsd: any, perSessionUsd: any, perUserUsdPerDay: any, unknownPrice: any } },
     runs: { keys: { maxRunning: any, resume: any, maxAttempts: any } },
     tools: {

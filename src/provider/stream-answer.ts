@@ -244,7 +244,9 @@ class Watch {
           finished = true
           break
         }
-        if (!isRecord(next.value)) throw badEventError(this.#context, next.value)
+        // Annotated: a narrowed type is not assignable to `Chunk`.
+        const isObject: boolean = isRecord(next.value)
+        if (!isObject) throw badEventError(this.#context, next.value)
         yield next.value
       }
     } finally {

@@ -96,6 +96,7 @@ export class PendingCalls {
 
   #noteRequest(requestId: string, call: FunctionCall, seen: readonly SeenItem[]): void {
     const waiting = waitingCall(call)
+    if (waiting === undefined) return
     const asked = seen.findLast(item => item.kind === 'call' && item.id === waiting)
     if (asked) this.#asked.set(requestId, asked)
   }

@@ -4,8 +4,19 @@ import type { Source } from '../session/sources.js'
 import type { RunUsage } from '../session/usage.js'
 import type { ApprovalOutcome, CallResponse, OnUnknown, OutcomeAnswer } from '../tool.js'
 
-/** Why a run ended. `stop` is the ordinary end; `waiting`: it has not ended, and waits for a person. */
-export type RunFinishReason = 'stop' | 'turn-limit' | 'loop' | 'budget' | 'aborted' | 'error' | 'waiting'
+/**
+ * Why a run ended. `stop` is the ordinary end; `length`: its last answer was ended at the longest length;
+ * `waiting`: it has not ended, and waits for a person.
+ */
+export type RunFinishReason =
+  | 'stop'
+  | 'length'
+  | 'turn-limit'
+  | 'loop'
+  | 'budget'
+  | 'aborted'
+  | 'error'
+  | 'waiting'
 
 /** The failure of the model before, or `recovered` when the first model is asked again. */
 export type ModelSwitchReason = AgentErrorCode | 'recovered'

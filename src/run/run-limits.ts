@@ -1,5 +1,6 @@
 import type { Event } from '../adk/sdk.js'
 import { TRANSFER_TOOL } from '../base/names.js'
+import { type LeftOutOfAnswer, leftOutOf } from '../session/message.js'
 import {
   type CountedCall,
   type Lane,
@@ -49,6 +50,8 @@ export class RunLimits {
   #repeated: Repetition | undefined
   #budget: BudgetState | undefined
   #isCutShort = false
+  /** The last answer was ended at the longest length. */
+  #isTooLong = false
 
   constructor(options: RunLimitOptions, notices: RequestNotices) {
     this.#limit = new TurnLimit(options)
@@ -71,12 +74,16 @@ export class RunLimits {
   }
 
   get finishReason(): RunFinishReason {
-    if (this.#wrapUpReason === undefined) return this.#isCutShort ? 'budget' : 'stop'
+    if (this.#wrapUpReason === undefined)
+      return this.#isCutShort ? 'budget' : this.#isTooLong ? 'length' : 'stop'
     return this.#wrapUpReason === 'delegation-limit' ? 'turn-limit' : this.#wrapUpReason
   }
 
   observe(event: Event): LimitVerdict {
     if (event.partial) return CONTINUE
+    const leftOut = leftOutOf(event.customMetadata)
+    this.#isTooLong = leftOut?.cutAt !== undefined
+    if (leftOut?.calls) this.#notices.warn(callsLeftOut(leftOut))
     const names = callNames(event)
     if (names.length === 0) return this.#watchLoop(event)
     this.#loops.called(event, callsOf(event))
@@ -137,6 +144,14 @@ export class RunLimits {
     const body = { type: 'wrap-up', reason, turns, maxTurns, ...(budget ? { budget } : {}) } as const
     return { verdict: 'continue', bodies: [body] }
   }
+}
+
+/** What a model reads whose answer had too many calls. */
+function callsLeftOut({ calls = 0, mostCalls = 0 }: LeftOutOfAnswer): string {
+  return (
+    `[System: ${calls} of the ${calls + mostCalls} tool calls of your last answer were left out and not run, because ` +
+    `an answer may have ${mostCalls} at most. Call what is still needed again, in answers of at most ${mostCalls} calls.]`
+  )
 }
 
 const CONTINUE: LimitVerdict = { verdict: 'continue', bodies: [] }

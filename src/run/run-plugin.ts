@@ -49,7 +49,7 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
   eventCount = 0
   #wrapUp: WrapUp | undefined
   #wrapUpStarted = false
-  #warning: string | undefined
+  #warnings: readonly string[] = []
   #nestedFailure: Error | undefined
   #invocationId: string | undefined
   readonly #requests = new WeakSet<object>()
@@ -102,7 +102,7 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
   }
 
   warn(notice: string): void {
-    this.#warning = notice
+    this.#warnings = [...this.#warnings, notice]
   }
 
   override async beforeModelCallback({
@@ -121,13 +121,11 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
       invocationContext,
     )
     // An earlier attempt of the run has already received the notice about its budget.
-    if (!this.#wrapUp && !this.#warning && this.journal?.hasNotice(callbackContext)) this.onBudgetNotice()
+    if (!this.#wrapUp && this.#warnings.length === 0 && this.journal?.hasNotice(callbackContext))
+      this.onBudgetNotice()
     const isLast = this.#wrapUp !== undefined && !this.#wrapUpStarted
-    const notices = [
-      ...(this.#warning ? [this.#warning] : []),
-      ...(isLast ? [this.#wrapUp?.notice ?? ''] : []),
-    ]
-    this.#warning = undefined
+    const notices = [...this.#warnings, ...(isLast ? [this.#wrapUp?.notice ?? ''] : [])]
+    this.#warnings = []
     // The last turn has a text of its own, and a loop that was left needs none.
     const maySayNothing = this.#wrapUp !== undefined || hasEscalated(callbackContext)
     for (const notice of notices) await this.#addNotice(callbackContext, llmRequest, notice)

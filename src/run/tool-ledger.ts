@@ -82,6 +82,8 @@ export class ToolLedger implements CallLedger {
   readonly #host: LedgerHost
   readonly #run: LedgerRun
   readonly #entries = new Map<string, LedgerEntry>()
+  /** The same by the id of the call, which several entries may share. */
+  readonly #byCall = new Map<string, LedgerEntry[]>()
   /** From the first question on. */
   #asked: OutcomeDesk | undefined
   readonly #lastEvents = new LastEvents()
@@ -96,7 +98,7 @@ export class ToolLedger implements CallLedger {
       const place = run.restored?.placeOf(messageOfCall(row)) ?? { author: '', branch: NESTED }
       const own = host.tools.find(place.author, row.tool)
       const policy = this.policyOf(row.tool, { ...own, isContainer: false })
-      this.#entries.set(row.id, restoredEntry(row, place, policy ?? { ...row, onUnknown: 'tell' }))
+      this.#add(row.id, restoredEntry(row, place, policy ?? { ...row, onUnknown: 'tell' }))
     }
   }
 
@@ -253,7 +255,16 @@ export class ToolLedger implements CallLedger {
   close(reason: string): ClosingCalls {
     const rows = [...this.#entries.values()].map(entry => closableOf(entry, this.#keyOf(entry)))
     this.#entries.clear()
+    this.#byCall.clear()
     return new ClosingCalls(rows, reason, this.#host.adk.runConfig)
+  }
+
+  #add(id: string, entry: LedgerEntry): void {
+    this.#entries.set(id, entry)
+    const { callId } = entry.facts
+    const others = this.#byCall.get(callId)
+    if (others) others.push(entry)
+    else this.#byCall.set(callId, [entry])
   }
 
   #intent(message: Message, call: ToolCall, isAlone: boolean): ToolCallChange | undefined {
@@ -264,17 +275,16 @@ export class ToolLedger implements CallLedger {
     if (!policy || this.#entries.has(id)) return undefined
     const facts = callFacts(call.id, call.name, parseJson(call.input ?? '{}'), policy.effect)
     const entry = newEntry({ id, facts, author, branch, policy, isAlone })
-    this.#entries.set(id, entry)
+    this.#add(id, entry)
     return changeOf(entry, 'intent')
   }
 
   /** The end of a call that is not in the ledger yet: of a read-only tool, or of a call that was not executed. */
   #answered(message: Message, answer: ToolCall): ToolCallChange | undefined {
     const { branch = '' } = message
-    const entry = [...this.#entries.values()].findLast(
-      ({ facts, status, ...each }) =>
-        facts.callId === answer.id && each.branch === branch && (status === 'intent' || status === 'started'),
-    )
+    const entry = this.#byCall
+      .get(answer.id)
+      ?.findLast(each => each.branch === branch && (each.status === 'intent' || each.status === 'started'))
     return entry && answeredChange(entry, message, answer)
   }
 
@@ -290,7 +300,7 @@ export class ToolLedger implements CallLedger {
     const facts = callFacts(callId, tool, args, policy.effect)
     const entry = newEntry({ id: free, facts, author, branch: NESTED, policy, isAlone: false })
     entry.hasBegun = true
-    this.#entries.set(free, entry)
+    this.#add(free, entry)
     return entry
   }
 

@@ -195,9 +195,10 @@ function makeModels(
 ): ModelRoutes {
   const { options, registry, store, logger } = parts
   const { repair: repairMode, maxAnswerLength } = options.history ?? {}
+  const { maxCallsPerAnswer } = options.limits ?? {}
   const budgetTokens = budgetOf(options)
   return new ModelRoutes({
-    ...{ registry, store, logger, budgetTokens, repairMode, maxAnswerLength, ...watching },
+    ...{ registry, store, logger, budgetTokens, repairMode, maxAnswerLength, maxCallsPerAnswer, ...watching },
     memory: memory && ((key, throughSeq) => memory.keeper.logFor(key, throughSeq)),
   })
 }

@@ -45,6 +45,7 @@ export interface ModelRoutesOptions {
   budgetTokens: number | 'off'
   repairMode: RepairMode | undefined
   maxAnswerLength?: number | undefined
+  maxCallsPerAnswer?: number | undefined
   /** The provider, with its calls reported to those who watch them. */
   watch(provider: Provider): Provider
   /** Whether anybody does now. */
@@ -240,12 +241,12 @@ export class ModelRoutes implements RunModels {
     const name = paid ? `$${reference}` : isWatched ? `!${reference}` : reference
     const known = this.#adapters.get(name)
     if (known) return known
-    const { registry, budgetTokens, repairMode, maxAnswerLength, watch } = this.#options
+    const { registry, budgetTokens, repairMode, maxAnswerLength, maxCallsPerAnswer, watch } = this.#options
     const { provider: own, model } = registry.resolve(reference)
     const provider = paid ?? (isWatched ? watch(own) : own)
     const adapter = new ModelAdapter({
       ...{ provider, model, budgetTokens, calibration: this.#calibration },
-      ...defined({ repairMode, maxAnswerLength }),
+      ...defined({ repairMode, maxAnswerLength, maxCallsPerAnswer }),
     })
     this.#adapters.set(name, adapter)
     return adapter

@@ -118,6 +118,22 @@ export function toolCallKind(call: ToolCall, role: AnyRole): 'call' | 'response'
   return normalizeRole(role) === 'tool' ? 'response' : 'call'
 }
 
+/** What an answer is without, because of the limits on its length and its calls. In `customMetadata.lango.leftOut`. */
+export interface LeftOutOfAnswer {
+  /** How many calls, and how many an answer may have. */
+  calls?: number
+  mostCalls?: number
+  /** The answer was ended after so many characters. */
+  cutAt?: number
+}
+
+/** What an answer is without, from the `customMetadata` of its event. */
+export function leftOutOf(customMetadata: unknown): LeftOutOfAnswer | undefined {
+  const lango = isRecord(customMetadata) ? customMetadata.lango : undefined
+  // Written by `ResponseAccumulator` only.
+  return isRecord(lango) && isRecord(lango.leftOut) ? (lango.leftOut as LeftOutOfAnswer) : undefined
+}
+
 /**
  * Whether a tool's result reports a failure: `error` is truthy, or `isError` is true (the shape of
  * MCP results). Tools that return `{ rows, error: null }` have succeeded. Only the result's own fields count.

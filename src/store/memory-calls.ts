@@ -17,24 +17,77 @@ export function changeCalls(
   { runId, calls = [] }: RunStep,
   isRepeated: boolean,
 ): { ledger: ToolCallRecord[]; places: ToolCallPlace[] } {
-  const ledger = [...session.calls]
+  const ledger = new IndexedCalls(session.calls)
   const changed = calls.map(change => {
     // A call is added to the run of the step only.
     const own = { ...change, runId: change.runId ?? runId }
     if (own.runId !== runId) delete own.call
-    const at = ledger.findIndex(row => row.id === own.id && row.runId === own.runId)
-    const row = changedCall(own, ledger[at], ledger)
-    if (isRepeated && ledger[at]) row.attempt = ledger[at].attempt
-    ledger[at < 0 ? ledger.length : at] = row
+    const stored = ledger.find(own)
+    const row = changedCall(own, stored, ledger)
+    if (isRepeated && stored) row.attempt = stored.attempt
+    ledger.put(row)
     return row
   })
-  return { ledger, places: changed.map(({ id, runId: owner }) => placeOf(ledger, id, owner)) }
+  return { ledger: ledger.rows, places: changed.map(row => ledger.placeOf(row)) }
+}
+
+/** A copy of the calls of a session, found by their ids and digests: an answer may have thousands of them. */
+class IndexedCalls {
+  readonly rows: ToolCallRecord[]
+  readonly #at = new Map<string, number>()
+  /** By digest: the places of calls whose outcome is unknown, and the number of all others. */
+  readonly #equal = new Map<string, { unknown: Set<number>; others: number }>()
+
+  constructor(rows: readonly ToolCallRecord[]) {
+    this.rows = [...rows]
+    for (const [at, row] of this.rows.entries()) this.#add(row, at)
+  }
+
+  find(call: { id: string; runId: string }): ToolCallRecord | undefined {
+    return this.rows[this.#at.get(nameOf(call)) ?? -1]
+  }
+
+  /** Adds a call, or replaces it. */
+  put(row: ToolCallRecord): void {
+    const at = this.#at.get(nameOf(row)) ?? this.rows.length
+    const before = this.rows[at]
+    const equal = before && this.#equal.get(before.digest)
+    if (equal && !equal.unknown.delete(at)) equal.others -= 1
+    this.rows[at] = row
+    this.#add(row, at)
+  }
+
+  /** How many calls have the same arguments, without those whose outcome is unknown. */
+  countEqual(digest: string): number {
+    return this.#equal.get(digest)?.others ?? 0
+  }
+
+  placeOf(call: ToolCallRecord): ToolCallPlace {
+    // A later change of the same step may have replaced it.
+    const own = this.find(call) ?? call
+    const unknown = [...(this.#equal.get(own.digest)?.unknown ?? [])].sort((one, other) => one - other)
+    const twin = unknown.flatMap(at => this.rows[at] ?? []).findLast(row => row !== own)
+    const { id, ordinal, attempt } = own
+    return { id, ordinal, attempt, ...(twin ? { unknownTwin: twinOf(twin) } : {}) }
+  }
+
+  #add(row: ToolCallRecord, at: number): void {
+    this.#at.set(nameOf(row), at)
+    const equal = this.#equal.get(row.digest) ?? { unknown: new Set<number>(), others: 0 }
+    this.#equal.set(row.digest, equal)
+    if (row.status === 'unknown') equal.unknown.add(at)
+    else equal.others += 1
+  }
+}
+
+function nameOf({ id, runId }: { id: string; runId: string }): string {
+  return `${runId}\n${id}`
 }
 
 function changedCall(
   change: ToolCallChange & { runId: string },
   stored: ToolCallRecord | undefined,
-  ledger: readonly ToolCallRecord[],
+  ledger: IndexedCalls,
 ): ToolCallRecord {
   const { id, runId, status, answer, isTakenBack } = change
   // The model's request for a call that is in progress, or over, changes nothing.
@@ -42,27 +95,15 @@ function changedCall(
   const facts = stored ?? change.call
   if (facts === undefined) throw callWithoutFacts(runId, id)
   const { callId, tool, effect, digest, args } = facts
-  const isCounted = (row: ToolCallRecord) => row.digest === digest && row.status !== 'unknown'
   const result = change.result === undefined ? stored?.result : clone(change.result)
   const actions = change.actions === undefined ? stored?.actions : clone(change.actions)
   return {
     ...{ callId, tool, effect, digest, args: clone(args), id, runId, status },
-    ordinal: change.ordinal ?? stored?.ordinal ?? ledger.filter(isCounted).length,
+    ordinal: change.ordinal ?? stored?.ordinal ?? ledger.countEqual(digest),
     attempt: (stored?.attempt ?? 0) + (isTakenBack ? -1 : status === 'started' ? 1 : 0),
     ...(hasResult(status) ? defined({ result, actions }) : {}),
     ...defined({ answer: answer ?? stored?.answer }),
     changedAt: Date.now(),
-  }
-}
-
-function placeOf(ledger: readonly ToolCallRecord[], id: string, runId: string): ToolCallPlace {
-  const own = ledger.find(row => row.id === id && row.runId === runId)
-  const twin = ledger.findLast(row => row !== own && row.digest === own?.digest && row.status === 'unknown')
-  return {
-    id,
-    ordinal: own?.ordinal ?? 0,
-    attempt: own?.attempt ?? 0,
-    ...(twin ? { unknownTwin: twinOf(twin) } : {}),
   }
 }
 

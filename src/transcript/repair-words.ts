@@ -39,6 +39,7 @@ const STEP_TITLES: Readonly<Record<string, string>> = {
   'require-reasoning': 'Reasoning with calls',
   'translate-vendor-parts': 'Parts of another vendor',
   'well-formed-text': 'Broken characters',
+  'limit-answer': 'Limits of an answer',
 }
 
 const STEP_REASONS: Readonly<Record<string, string>> = {
@@ -54,5 +55,6 @@ const STEP_REASONS: Readonly<Record<string, string>> = {
   'drop-foreign-reasoning': 'Reasoning of another model cannot be verified.',
   'close-tail': 'The provider does not accept an assistant message as the last.',
   'drop-empties': 'Empty messages are refused.',
+  'limit-answer': 'An answer has a longest length and a highest number of calls.',
   'move-media': 'The provider takes images and files in other places only.',
 }

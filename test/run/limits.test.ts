@@ -1,10 +1,12 @@
 // Limits of a run: turns, transfers and repetitions, for agents as data and for agents of ADK.
 import { FunctionTool, LlmAgent, LoopAgent } from '@google/adk'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
+import type { RunEvent } from '../../src/run/run-event.js'
 import type { RuntimeOptions } from '../../src/runtime/options.js'
 import { createRuntime } from '../../src/runtime/runtime.js'
 import { type Script, ScriptedProvider } from '../../src/testing/scripted-provider.js'
+import { defineTool } from '../../src/tool.js'
 
 const call = (name: string, args = {}) => ({ toolCalls: [{ name, args }] })
 
@@ -129,3 +131,75 @@ test.each([
   const options = { store: 'memory:', agent: { model: 'demo/demo' }, limits } as RuntimeOptions
   await expect(createRuntime(options)).rejects.toThrow(message)
 })
+
+function counting() {
+  const seen: number[] = []
+  const count = defineTool({
+    name: 'count',
+    description: 'Counts.',
+    parameters: { type: 'object', properties: { n: { type: 'number' } } },
+    effect: 'read',
+    execute: ({ n }: { n: number }) => {
+      seen.push(n)
+      return { n }
+    },
+  })
+  return { count, seen }
+}
+
+const counts = (length: number) => ({
+  toolCalls: Array.from({ length }, (_, n) => ({ id: `c${n}`, name: 'count', args: { n } })),
+})
+
+async function playCalls(length: number, limits?: RuntimeOptions['limits']) {
+  const { count, seen } = counting()
+  const provider = new ScriptedProvider([counts(length), { text: 'Done.' }], { id: 'play' })
+  const runtime = await createRuntime({
+    store: 'memory:',
+    providers: { play: provider },
+    agent: { name: 'root', model: 'play/m', tools: [count] },
+    ...(limits ? { limits } : {}),
+  })
+  onTestFinished(() => runtime.close())
+  const events: RunEvent[] = []
+  for await (const event of runtime.run({ sessionId: 's', text: 'go' })) events.push(event)
+  const messages = await runtime.store.readMessages({ appName: 'lango', userId: 'user', sessionId: 's' })
+  return { seen, provider, events, messages }
+}
+
+test.each([
+  [undefined, 128],
+  [{ maxCallsPerAnswer: 3 }, 3],
+])(
+  'calls beyond maxCallsPerAnswer (%j) are neither stored nor run, and the model reads how many',
+  async (limits, most) => {
+    const { seen, provider, events, messages } = await playCalls(most + 5, limits)
+    expect(seen).toHaveLength(most)
+    expect(messages.map(({ toolCalls }) => toolCalls?.length ?? 0)).toEqual([0, most, most, 0, 0])
+    expect(events.at(-1)).toMatchObject({ finishReason: 'stop', text: 'Done.' })
+    expect(events.filter(({ type }) => type === 'tool-call')).toHaveLength(most)
+    const receipts = events.flatMap(event => (event.type === 'repair' ? event.repairs : []))
+    expect(receipts).toMatchObject([
+      {
+        step: 'limit-answer',
+        kind: 'drop-calls',
+        detail: `5 tool calls were left out: one answer may have ${most} at most.`,
+      },
+    ])
+    expect(JSON.stringify(provider.requests[1])).toContain(
+      `5 of the ${most + 5} tool calls of your last answer were left out and not run`,
+    )
+  },
+)
+
+test('an answer of 5,000 calls is run with the limit raised, and timers fire meanwhile', async () => {
+  let ticks = 0
+  const timer = setInterval(() => {
+    ticks += 1
+  }, 1)
+  onTestFinished(() => clearInterval(timer))
+  const { seen, events } = await playCalls(5000, { maxCallsPerAnswer: 5000 })
+  expect(seen).toHaveLength(5000)
+  expect(events.at(-1)).toMatchObject({ finishReason: 'stop' })
+  expect(ticks).toBeGreaterThan(20)
+}, 60_000)

@@ -2,6 +2,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import type { Logger } from '../../src/logger.js'
 import { silentLogger } from '../../src/logger.js'
+import type { RunEvent } from '../../src/run/run-event.js'
 import { createRuntime } from '../../src/runtime/runtime.js'
 import { serve } from '../../src/server/serve.js'
 import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
@@ -34,9 +35,15 @@ test.each([
   const [choice] = reply.json().choices
   expect(choice.message.content).toBe(deltas.join('').slice(0, 1234))
   expect(choice.finish_reason).toBe('length')
-  expect(warnings).toEqual([
-    ['An answer was ended at its longest length', { model: 'play/model', length: 1234 }],
+  const events: RunEvent[] = []
+  for await (const event of runtime.run({ text: 'Go' })) events.push(event)
+  expect(events.at(-1)).toMatchObject({ finishReason: 'length' })
+  const receipts = events.flatMap(event => (event.type === 'repair' ? event.repairs : []))
+  expect(receipts).toMatchObject([
+    { step: 'limit-answer', kind: 'shorten', detail: expect.stringContaining('1234 characters') },
   ])
+  const warning = ['An answer was ended at its longest length', { model: 'play/model', length: 1234 }]
+  expect(warnings).toEqual([warning, warning])
 })
 
 test('an answer of exactly the longest length is complete', async () => {

@@ -133,7 +133,8 @@ export interface EarlyResult {
   stateWrites: ReadonlyMap<string, unknown>
 }
 
-const batches = new WeakMap<Event, Map<string, Promise<EarlyResult>>>()
+/** By event: its calls that were started together; `undefined` when each has to run alone. */
+const batches = new WeakMap<Event, Map<string, Promise<EarlyResult>> | undefined>()
 
 /**
  * ADK runs the calls of one turn one after another and offers no hook. So the first call of a turn that ADK
@@ -148,23 +149,39 @@ export function runInBatch(
   if (!callId) return undefined
   const event = findCallEvent(context, callId)
   if (!event) return undefined
-  const known = batches.get(event)
-  if (known) return known.get(callId)
+  if (batches.has(event)) return batches.get(event)?.get(callId)
   const calls = callsOf(event)
   const tools = calls.length > 1 && !isWatched(context) ? earlyTools(context, calls, isEarlyTool) : undefined
-  if (!tools) return undefined
-  const batch = new Map(
-    calls.map((call, index) => {
-      const id = call.id ?? ''
-      // A failure belongs to the call that asks for it, which may be later than now.
-      const running = (tools[index] as EarlyTool).runEarly(call.args ?? {}, id, context)
-      running.catch(() => {})
-      return [id, running] as const
-    }),
-  )
+  const batch =
+    tools &&
+    startInSlices(calls, (call, index) => {
+      return (tools[index] as EarlyTool).runEarly(call.args ?? {}, call.id ?? '', context)
+    })
   batches.set(event, batch)
-  return batch.get(callId)
+  return batch?.get(callId)
 }
+
+/** Starts all calls at once, or in slices where there are many: what else waits for the event loop comes in between. */
+function startInSlices(
+  calls: readonly FunctionCall[],
+  start: (call: FunctionCall, index: number) => Promise<EarlyResult>,
+): Map<string, Promise<EarlyResult>> {
+  const batch = new Map<string, Promise<EarlyResult>>()
+  let before: Promise<unknown> | undefined
+  for (const [index, call] of calls.entries()) {
+    const pause =
+      index % SLICE === SLICE - 1 ? () => new Promise(resolve => setImmediate(resolve)) : undefined
+    const running = before ? before.then(() => start(call, index)) : start(call, index)
+    if (pause) before = before ? before.then(pause) : pause()
+    // A failure belongs to the call that asks for it, which may be later than now.
+    running.catch(() => {})
+    batch.set(call.id ?? '', running)
+  }
+  return batch
+}
+
+/** Calls that are started in one turn of the event loop. */
+const SLICE = 64
 
 /** The agent that calls a tool. A node of a workflow that calls one has no agent, and ADK throws when it is asked for. */
 export function callerOf(context: Context): string {
@@ -179,9 +196,18 @@ export function findCallEvent(context: Context, callId: string): Event | undefin
   const caller = callerOf(context)
   const isOwn = (event: Event) =>
     event.author === caller && (event.branch ?? '') === (invocation.branch ?? '')
-  return invocation?.session?.events.findLast(
-    event => isOwn(event) && callsOf(event).some(call => call.id === callId),
-  )
+  return invocation?.session?.events.findLast(event => isOwn(event) && callIdsOf(event).has(callId))
+}
+
+/** By event: ADK looks for the event of each call of an answer. Its calls do not change. */
+const callIds = new WeakMap<Event, ReadonlySet<string | undefined>>()
+
+function callIdsOf(event: Event): ReadonlySet<string | undefined> {
+  const known = callIds.get(event)
+  if (known) return known
+  const ids = new Set(callsOf(event).map(({ id }) => id))
+  callIds.set(event, ids)
+  return ids
 }
 
 function callsOf(event: Event): FunctionCall[] {

@@ -5,6 +5,7 @@ import type {
   GenerationOptions,
   Provider,
   ProviderMessage,
+  Repair,
   RepairMode,
 } from '../../provider/provider.js'
 import type { StreamEvent } from '../../provider/stream-event.js'
@@ -53,6 +54,8 @@ export interface ModelAdapterOptions {
   repairMode?: RepairMode | undefined
   /** The most characters of one answer, text and thoughts; a longer one ends there as `length`. Default 4,194,304. */
   maxAnswerLength?: number | undefined
+  /** The most tool calls of one answer; further ones are left out, and a receipt says how many. Default 128. */
+  maxCallsPerAnswer?: number | undefined
   /** What was learnt about the model's tokens. */
   calibration?: Calibration | undefined
 }
@@ -124,9 +127,11 @@ export class ModelAdapter extends BaseLlm {
     let spent: Usage | undefined
     for (let attempt = 1; ; attempt += 1) {
       this.#reportCut(llmRequest, planned)
-      const answer = new ResponseAccumulator(callIdsOf(request.messages), spent)
+      const mostCalls = this.#options.maxCallsPerAnswer ?? MOST_CALLS
+      const answer = new ResponseAccumulator({ takenIds: callIdsOf(request.messages), spent, mostCalls })
       try {
         yield* this.#stream(llmRequest, planned, answer, stream, abortSignal)
+        this.#reportLeftOut(llmRequest, answer, request.messages.length)
         if (attempt > 1 || !answer.isEmpty || acceptsSilence(llmRequest) || abortSignal?.aborted) {
           yield await this.#complete(llmRequest, answer)
           return
@@ -176,7 +181,7 @@ export class ModelAdapter extends BaseLlm {
       const partial = answer.add(bounded)
       if (stream && partial) yield partial
       if (bounded !== event) {
-        answer.add({ type: 'done', finishReason: 'length' })
+        answer.cut()
         report(llmRequest, { type: 'answer-cut', length: answer.length })
         break
       }
@@ -241,6 +246,22 @@ export class ModelAdapter extends BaseLlm {
     const unknown = answerUnknownTools(llmRequest, response)
     if (unknown.length > 0) report(llmRequest, { type: 'unknown-tools', names: unknown })
     return response
+  }
+
+  /** Says in receipts what of an answer is missing. `at`: its place after the messages that it answers. */
+  #reportLeftOut(llmRequest: LlmRequest, { leftOut }: ResponseAccumulator, at: number): void {
+    if (!leftOut) return
+    const { calls = 0, cutAt } = leftOut
+    const repairs: Repair[] = []
+    if (calls > 0) {
+      const detail = `${calls} tool calls were left out: one answer may have ${this.#options.maxCallsPerAnswer ?? MOST_CALLS} at most.`
+      repairs.push({ step: 'limit-answer', kind: 'drop-calls', at, detail })
+    }
+    if (cutAt !== undefined) {
+      const detail = `The answer was ended after ${cutAt} characters, the most that one may have.`
+      repairs.push({ step: 'limit-answer', kind: 'shorten', at, detail })
+    }
+    report(llmRequest, { type: 'receipts', repairs })
   }
 
   /** The event itself, or what of its text an answer may still hold. */
@@ -340,6 +361,9 @@ export class ModelAdapter extends BaseLlm {
 
 /** Several times what any model writes; a server that never ends its answer is stopped there. */
 const MOST_CHARACTERS = 4 * 1024 * 1024
+
+/** More calls than any model makes in earnest. */
+const MOST_CALLS = 128
 
 /** How often a request is sent at most, once it was too long. */
 const MOST_SENDS = 4

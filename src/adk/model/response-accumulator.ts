@@ -10,9 +10,19 @@
 import { AgentError, type AgentErrorOptions } from '../../errors.js'
 import { sealSignature } from '../../provider/provider.js'
 import type { AnswerMetadata, FinishReason, Origin, StreamEvent } from '../../provider/stream-event.js'
+import type { LeftOutOfAnswer } from '../../session/message.js'
 import { firstFreeId, newCallId } from '../../session/pair-calls.js'
 import { completeUsage, type ModelPrice, sumUsage, toUsageMetadata, type Usage } from '../../session/usage.js'
 import type { AdkFinishReason, LlmResponse, Part } from '../sdk.js'
+
+export interface AccumulatorOptions {
+  /** The call ids that the conversation already has. */
+  takenIds?: Iterable<string> | undefined
+  /** What an earlier attempt has used. */
+  spent?: Usage | undefined
+  /** Further calls are counted and left out. */
+  mostCalls?: number | undefined
+}
 
 export class ResponseAccumulator {
   #parts: OpenPart[] = []
@@ -23,10 +33,13 @@ export class ResponseAccumulator {
   readonly #spent: Usage | undefined
   #finishReason: FinishReason | undefined
   #finishMessage: string | undefined
+  readonly #mostCalls: number
+  #calls = 0
+  #isCut = false
 
-  /** `takenIds` are the call ids that the conversation already has; `spent` is what an earlier attempt has used. */
-  constructor(takenIds: Iterable<string> = [], spent?: Usage) {
+  constructor({ takenIds = [], spent, mostCalls = Number.POSITIVE_INFINITY }: AccumulatorOptions = {}) {
     this.#takenIds = new Set(takenIds)
+    this.#mostCalls = mostCalls
     this.#usage = spent
     this.#spent = spent
   }
@@ -70,6 +83,8 @@ export class ResponseAccumulator {
         this.#addText('reasoning', event)
         return partial(event.text, { thought: true })
       case 'tool-call': {
+        this.#calls += 1
+        if (this.#calls > this.#mostCalls) return undefined
         const functionCall = { id: this.#uniqueId(event.id), name: event.name, args: event.args }
         this.#parts.push({ kind: 'whole', part: { functionCall, ...signed(event) } })
         return undefined
@@ -98,6 +113,7 @@ export class ResponseAccumulator {
         return undefined
       case 'restart':
         this.#parts = []
+        this.#calls = 0
         this.#length = 0
         this.#metadata = {}
         return undefined
@@ -112,9 +128,26 @@ export class ResponseAccumulator {
     }
   }
 
+  /** Ends the answer here: it has reached the longest length. */
+  cut(): void {
+    this.#isCut = true
+    this.#finishReason = 'length'
+  }
+
+  /** What the answer is without, because of the limits on its length and its calls. */
+  get leftOut(): LeftOutOfAnswer | undefined {
+    const calls = this.#calls - this.#mostCalls
+    if (calls <= 0 && !this.#isCut) return undefined
+    return {
+      ...(calls > 0 ? { calls, mostCalls: this.#mostCalls } : {}),
+      ...(this.#isCut ? { cutAt: this.#length } : {}),
+    }
+  }
+
   /** The whole answer, with its cost at a price. */
   complete(price?: ModelPrice): LlmResponse {
     const parts = this.#parts.map(open => structuredClone(open.part))
+    const { leftOut } = this
     return {
       ...(parts.length > 0 ? { content: { role: 'model', parts } } : {}),
       partial: false,
@@ -123,6 +156,7 @@ export class ResponseAccumulator {
       ...(this.#usage ? { usageMetadata: toUsageMetadata(this.#usage, price) } : {}),
       // ADK's type names two of them; an event keeps the others under Gemini's names.
       ...structuredClone(this.#metadata),
+      ...(leftOut ? { customMetadata: { lango: { leftOut } } } : {}),
     }
   }
 

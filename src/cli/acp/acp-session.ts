@@ -288,6 +288,7 @@ export class AcpSession {
 const STOP_REASONS: Readonly<Record<Exclude<RunFinishReason, 'error'>, StopReason>> = {
   stop: 'end_turn',
   waiting: 'end_turn',
+  length: 'max_tokens',
   budget: 'max_tokens',
   'turn-limit': 'max_turn_requests',
   loop: 'max_turn_requests',

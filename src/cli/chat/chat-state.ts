@@ -289,6 +289,7 @@ function finishNotice({ finishReason }: Extract<RunEvent, { type: 'run-finish' }
     stop: undefined,
     error: undefined,
     aborted: undefined,
+    length: 'the answer was ended at the longest length: send another message to continue',
     'turn-limit': 'ended at the turn limit: send another message to continue',
     loop: 'ended because a call was repeated: send another message to continue',
     budget: 'ended at its budget: /budget 0.50 goes on with that many dollars',

@@ -66,6 +66,7 @@ const PROFILE_TITLES: Readonly<Record<string, string>> = {
 
 const FINISH_TEXTS: Readonly<Record<string, string>> = {
   stop: 'finished',
+  length: 'ended at the longest length of an answer',
   'turn-limit': 'stopped at the turn limit',
   loop: 'stopped in a loop',
   budget: 'stopped at the budget',

@@ -277,7 +277,8 @@ class UiChunkWriter {
     if (finishReason === 'aborted') {
       return [...chunks, { type: 'message-metadata', messageMetadata }, { type: 'abort', reason: text }]
     }
-    const reason = finishReason === 'stop' ? finish : finishReason === 'error' ? 'error' : 'other'
+    const isAnswered = finishReason === 'stop' || finishReason === 'length'
+    const reason = isAnswered ? finish : finishReason === 'error' ? 'error' : 'other'
     return [...chunks, { type: 'finish', finishReason: reason, messageMetadata }]
   }
 
