@@ -13,6 +13,7 @@ import {
   type CheckedHistory,
   checkHistories,
   compareRequests,
+  HEALED_NAMES,
   inSession,
 } from '../runtime/check/check-histories.js'
 import { problemsOf } from '../runtime/check/problems.js'
@@ -104,7 +105,7 @@ function outputAdvice(files: readonly NamedFile[]): string[] {
   const [history, ...others] = files.flatMap(({ read }) => read.histories)
   const file = files[0]?.file ?? '-'
   if (history === undefined || others.length > 0 || file === '-') return []
-  const healed = history.kind === 'request' ? 'healed.json' : 'healed.jsonl'
+  const healed = HEALED_NAMES[history.kind === 'request' ? 'request' : 'export']
   return [`To write the repaired history: ${called('lint')} ${quoted(file)} --output ${healed}`]
 }
 

@@ -66,6 +66,9 @@ export function compareRequests(files: readonly CheckedFile[]): void {
   }
 }
 
+/** The suggested names of repaired files: a request stays one, any other history becomes a Lango export. */
+export const HEALED_NAMES = { request: 'healed.json', export: 'healed.jsonl' } as const
+
 /** The place of a finding in a stored session. */
 export function inSession({ seq, at }: SessionFinding): string {
   return `Message ${seq ?? at + 1}`

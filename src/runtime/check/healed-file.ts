@@ -26,7 +26,7 @@ import {
 import { heal } from '../heal/heal.js'
 import type { ProfileLint } from '../info.js'
 import { profileProvider } from '../profile-provider.js'
-import { wireProfiles } from './check-histories.js'
+import { HEALED_NAMES, wireProfiles } from './check-histories.js'
 import { lintRequest } from './lint-request.js'
 import { type Problem, problemsOf } from './problems.js'
 
@@ -56,7 +56,7 @@ export function profilesToHealFor(checked: readonly ProfileLint[], read: History
 export async function healedFile(
   history: FileHistory,
   profiles: readonly string[],
-  exportName = 'healed.jsonl',
+  exportName: string = HEALED_NAMES.export,
 ): Promise<HealedFile> {
   if (history.kind === 'request') {
     const profile = STRICT_PROFILES.find(name => name === profiles[0])
@@ -104,7 +104,7 @@ async function healedRequest(
   const verdict = lintRequest(again, resolveProfile(profile))
   const left = problemsOf([verdict], ({ at }) => again.messages[at]?.place ?? `message ${at + 1}`)
   const note = `The same request with its messages repaired for ${profile}. Cache marks and ids of items are not written again.`
-  return { fileName: 'healed.json', text: `${JSON.stringify(healed, null, 2)}\n`, profile, note, left }
+  return { fileName: HEALED_NAMES.request, text: `${JSON.stringify(healed, null, 2)}\n`, profile, note, left }
 }
 
 /** The request that the provider of a profile would send. Nothing is sent: the request is reported before. */
