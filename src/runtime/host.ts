@@ -59,7 +59,7 @@ import { type AgentTree, describeAgent } from './info.js'
 import { budgetOf, createMemory, memoryOptions, memoryServiceOf, type RuntimeMemory } from './memory.js'
 import { firstReference, ModelRoutes, modelInRun, referenceOf } from './model-routes.js'
 import type { CheckedOptions } from './options.js'
-import { gatherTools, type RuntimeTools } from './tools.js'
+import { gatherTools, type RuntimeTools, reportEffects } from './tools.js'
 
 export interface RuntimeHost {
   /** The root agent's name and the reference of its model, empty when it brings one of its own. */
@@ -102,6 +102,7 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
   if (!store.runs.saveStep || !store.runs.readCalls || !store.runs.listUnknownCalls)
     logger.warn('The store keeps no ledger of tool calls: a call of a process that ends may be repeated')
   const adopted = adoptTools(rootAgent, () => runScope.getStore()?.ledger, executorOf(telemetry))
+  reportEffects(rootAgent, options, logger)
   if (tools.servers && !options.rootAgent) followServers(rootAgent, options.agent, tools, adopted)
   const ofSessions: SessionServiceOptions = {
     ...sessionOptions(options, store),

@@ -1,5 +1,6 @@
 /** The tools of a runtime that come from options: built-in ones, those of MCP servers, and `read_output`. */
 
+import { toolsWithoutEffect } from '../adk/agent/adopt-tools.js'
 import type { ToolAdapterOptions } from '../adk/agent/tool-adapter.js'
 import { defined } from '../base/defined.js'
 import { isRecord } from '../base/is-record.js'
@@ -231,4 +232,17 @@ class KeptOutputs {
   #keyOf({ userId, sessionId }: OutputOwner): SessionKey {
     return { appName: `${this.#appName}:outputs`, userId, sessionId }
   }
+}
+
+/** Names the tools of ADK that are treated as `once` because nobody said what they change. */
+export function reportEffects(rootAgent: object, { tools }: CheckedOptions, logger: Logger): void {
+  const unsaid = toolsWithoutEffect(rootAgent).filter(name => !Object.hasOwn(tools?.effects ?? {}, name))
+  const [first] = unsaid
+  if (first === undefined) return
+  logger.warn(
+    'These tools of ADK do not say what they change, so their effect is "once": a call that is interrupted is not ' +
+      'repeated, and the model reads that its outcome is unknown. Say which of them only read: ' +
+      `tools: { effects: { ${JSON.stringify(first)}: 'read' } }. "once" confirms the default`,
+    { tools: unsaid },
+  )
 }

@@ -5,6 +5,7 @@ import {
   BaseToolset,
   createEvent,
   FunctionTool,
+  GOOGLE_SEARCH,
   LlmAgent,
   LongRunningFunctionTool,
   type RunAsyncToolRequest,
@@ -15,6 +16,7 @@ import { z } from 'zod'
 import { callOf } from '../../src/adk/agent/adopt-tools.js'
 import { ToolAdapter } from '../../src/adk/agent/tool-adapter.js'
 import { eventToMessage } from '../../src/adk/session/event-to-message.js'
+import { silentLogger } from '../../src/logger.js'
 import { answerMessage } from '../../src/run/close-calls.js'
 import type { RunEvent } from '../../src/run/run-event.js'
 import type { RuntimeOptions } from '../../src/runtime/options.js'
@@ -131,6 +133,37 @@ function hanging() {
   }
   return { begun, execute }
 }
+
+test('warns once of function tools of ADK whose effect nobody states, nested ones included', async () => {
+  const warnings: { message: string; fields: unknown }[] = []
+  const logger = {
+    ...silentLogger,
+    warn: (message: string, fields?: unknown) => warnings.push({ message, fields }),
+  }
+  const tools = [
+    functionTool('charge', () => 1),
+    functionTool('look_up', () => 1),
+    functionTool('stated', () => 1),
+  ]
+  const own = new ToolAdapter(
+    defineTool({ name: 'own', description: 'x', parameters: z.object({}), execute: () => 1 }),
+  )
+  const inner = new LlmAgent({ name: 'inner', model: 'play/x', tools: [functionTool('deep', () => 1)] })
+  const agent = new LlmAgent({
+    ...{ name: 'root', model: 'play/x', subAgents: [inner] },
+    tools: [...tools, own, GOOGLE_SEARCH],
+  })
+  const effects = { look_up: 'read', stated: 'once' } as const
+  const { runtime } = await start(agent, [{ text: 'a' }, { text: 'b' }], { logger, tools: { effects } })
+  for (let turn = 0; turn < 2; turn++) await run(runtime)
+  await runtime.close()
+  expect(warnings).toMatchObject([
+    {
+      message: expect.stringContaining('{ effects: { "charge": \'read\' } }'),
+      fields: { tools: ['charge', 'deep'] },
+    },
+  ])
+})
 
 test.each([
   ['once', undefined, 0, 'Not run again'],

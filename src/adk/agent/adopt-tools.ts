@@ -91,6 +91,15 @@ export function adoptTools(
   }
 }
 
+/** The names of ADK's function tools in a tree: their effect is `once`, because nothing says what they change. */
+export function toolsWithoutEffect(root: object): string[] {
+  const names = nodesOf(root)
+    .flatMap(toolsOf)
+    .filter(tool => tool instanceof FunctionTool && !hasPolicy(tool) && !isAdkTool(tool.name))
+    .map(tool => (tool as FunctionTool).name)
+  return [...new Set(names)].sort()
+}
+
 /** What each toolset has offered last. */
 const offered = new WeakMap<BaseToolset, readonly BaseTool[]>()
 const adopted = new WeakSet<object>()
