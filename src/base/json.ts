@@ -35,6 +35,19 @@ export function copyJsonData(value: unknown, write: (value: unknown) => string):
   return copy === NOT_PLAIN ? JSON.parse(write(value)) : copy
 }
 
+/** Data of a model that is nested deeper is refused: code that walks it by recursion would overflow the stack. */
+const DEEPEST_DATA = 256
+
+/** Whether data is nested deeper than anything that is meant. */
+export function isTooDeep(value: unknown): boolean {
+  let level: unknown[] = [value]
+  for (let depth = 0; level.length > 0; depth += 1) {
+    if (depth > DEEPEST_DATA) return true
+    level = level.flatMap(each => (typeof each === 'object' && each !== null ? Object.values(each) : []))
+  }
+  return false
+}
+
 const NOT_PLAIN = Symbol('not plain')
 const DEEPEST_COPY = 64
 

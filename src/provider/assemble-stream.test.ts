@@ -131,11 +131,15 @@ describe('a call in pieces', () => {
   })
 })
 
+const DEEP = `${'['.repeat(100_000)}${']'.repeat(100_000)}`
+
 describe('arguments that are no object', () => {
   test.each([
     ['cut JSON', '{"x": "unfini'],
     ['an array', '[1]'],
     ['a number', '7'],
+    ['a text that is nested 100,000 deep', `{"x":${DEEP}}`],
+    ['an object that is nested 100,000 deep', { x: JSON.parse(DEEP) }],
   ])('%s end the answer as malformed, and the call is not emitted', (_, args) => {
     const answer = assembly()
     answer.callPiece({ index: 0, id: 'a', name: 'add', args })

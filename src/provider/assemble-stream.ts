@@ -7,6 +7,8 @@
  * - pieces of one block carry one block number, and a signed piece never shares its block with another piece;
  * - an answer without its closing event is an error.
  */
+import { isRecord } from '../base/is-record.js'
+import { isTooDeep } from '../base/json.js'
 import { own } from '../base/own.js'
 import { newCallId } from '../session/pair-calls.js'
 import type { Usage } from '../session/usage.js'
@@ -99,7 +101,7 @@ export class AnswerAssembly {
       call.argsText += piece.args
       scanPiece(piece.args, call.scan)
     } else if (piece.args !== undefined && piece.args !== null) {
-      call.argsText = JSON.stringify(piece.args)
+      call.argsText = isTooDeep(piece.args) ? TOO_DEEP : JSON.stringify(piece.args)
       call.scan = newScan()
       scanPiece(call.argsText, call.scan)
     }
@@ -274,7 +276,7 @@ function isComplete({ name, argsText, scan }: OpenCall): boolean {
   return scan.isObject ?? false
 }
 
-/** Arguments as an object. Nothing means none; a text is parsed, twice when it was encoded twice. */
+/** Arguments as an object. Nothing means none; a text is parsed, twice when it was encoded twice. Not those that are too deep. */
 function parseArguments(args: unknown): Record<string, unknown> | undefined {
   let value = args
   for (let depth = 0; depth < 2 && typeof value === 'string'; depth += 1) {
@@ -286,12 +288,15 @@ function parseArguments(args: unknown): Record<string, unknown> | undefined {
     }
   }
   if (value === undefined || value === null) return {}
-  return typeof value === 'object' && !Array.isArray(value) ? (value as Record<string, unknown>) : undefined
+  return isRecord(value) && !isTooDeep(value) ? value : undefined
 }
+
+/** Stands for arguments that cannot be written as text. */
+const TOO_DEEP = 'nested too deep'
 
 function describeMalformed(name: string, args: unknown): string {
   if (name === '') return 'The model called a tool without naming it.'
-  const text = typeof args === 'string' ? args : JSON.stringify(args)
+  const text = typeof args === 'string' ? args : isTooDeep(args) ? TOO_DEEP : JSON.stringify(args)
   const shown = text.length > 200 ? `${text.slice(0, 200)}…` : text
   return `The model called ${name} with arguments that are not a JSON object: ${shown}`
 }

@@ -89,6 +89,13 @@ describe('a model that goes wrong', () => {
     expect(await runtime.store.readMessages(KEY)).toHaveLength(2)
   })
 
+  test('nests the arguments of a call 100,000 deep: it is asked once more and nothing of it is stored', async () => {
+    const deep = JSON.parse(`{"query":${'['.repeat(100_000)}${']'.repeat(100_000)}}`)
+    await start([call('search', deep), { text: 'better' }])
+    expect((await runtime.runAndCollect({ sessionId: 's', text: 'go' })).text).toBe('better')
+    expect(await runtime.store.readMessages(KEY)).toHaveLength(2)
+  })
+
   test('says nothing after its tools: the answer is resampled, and nothing else is stored', async () => {
     const usage = { inputTokens: 5, outputTokens: 1 }
     await start([call('search', { query: 'a' }), { usage }, { text: 'Here.', usage }])

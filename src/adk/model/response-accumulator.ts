@@ -7,6 +7,7 @@
  * - no part with an empty text: as the first it would make ADK drop the whole event;
  * - every answer is a fresh object, because ADK writes into what it gets.
  */
+import { isTooDeep } from '../../base/json.js'
 import { AgentError, type AgentErrorOptions } from '../../errors.js'
 import { sealSignature } from '../../provider/provider.js'
 import type { AnswerMetadata, FinishReason, Origin, StreamEvent } from '../../provider/stream-event.js'
@@ -36,6 +37,8 @@ export class ResponseAccumulator {
   readonly #mostCalls: number
   #calls = 0
   #isCut = false
+  /** A provider that does not check the arguments of calls has given some that cannot be used. */
+  #isMalformed = false
 
   constructor({ takenIds = [], spent, mostCalls = Number.POSITIVE_INFINITY }: AccumulatorOptions = {}) {
     this.#takenIds = new Set(takenIds)
@@ -85,6 +88,10 @@ export class ResponseAccumulator {
       case 'tool-call': {
         this.#calls += 1
         if (this.#calls > this.#mostCalls) return undefined
+        if (isTooDeep(event.args)) {
+          this.#isMalformed = true
+          return undefined
+        }
         const functionCall = { id: this.#uniqueId(event.id), name: event.name, args: event.args }
         this.#parts.push({ kind: 'whole', part: { functionCall, ...signed(event) } })
         return undefined
@@ -108,12 +115,13 @@ export class ResponseAccumulator {
         this.#usage = this.#spent ? sumUsage([this.#spent, event.usage].map(completeUsage)) : event.usage
         return undefined
       case 'done':
-        this.#finishReason = event.finishReason
+        this.#finishReason = this.#isMalformed ? 'malformed-call' : event.finishReason
         this.#finishMessage = event.message
         return undefined
       case 'restart':
         this.#parts = []
         this.#calls = 0
+        this.#isMalformed = false
         this.#length = 0
         this.#metadata = {}
         return undefined
