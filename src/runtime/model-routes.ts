@@ -9,8 +9,8 @@ import {
   chooseOptions,
   keepSteady,
   type ModelReport,
+  markOfRun,
   onModelRequest,
-  takeBackOnRestart,
 } from '../adk/model/model-reports.js'
 import type { RequestLane } from '../adk/model/steady-request.js'
 import {
@@ -303,7 +303,7 @@ export class ModelRoutes implements RunModels {
     }
     // Within one run a cut is reported once per change, whatever the number of requests.
     onModelRequest(request, listener, scope)
-    takeBackOnRestart(request)
+    markOfRun(request)
     return () => scope.restarted(request, step)
   }
 

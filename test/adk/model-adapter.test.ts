@@ -768,6 +768,26 @@ describe('in a run', () => {
     await store.close()
   })
 
+  test.each([
+    ['without a runtime, unknown tools five times in a row are an error', 5, ['ghost', 'phantom']],
+    ['a good call in between begins the count anew', 8, ['ghost', 'ghost', 'ghost', 'echo']],
+  ])('%s', async (_title, requests, names) => {
+    const store = await openTestStore('memory')
+    const provider = new ScriptedProvider((_request, index) =>
+      index === 7
+        ? { text: 'Enough.' }
+        : { toolCalls: [{ name: names[index % names.length] ?? '', args: { v: 1 } }] },
+    )
+    const model = new ModelAdapter({ provider, model: 'm' })
+    const agent = new LlmAgent({ name: 'agent', model, tools: [echo] })
+    const events = await runTurn({ agent, sessions: new SessionServiceAdapter(store), message: 'hi' })
+    expect(provider.requests).toHaveLength(requests)
+    const isError = requests === 5
+    expect(events.at(-1)?.errorMessage ?? '').toContain(isError ? 'do not exist 5 times in a row' : '')
+    expect(events.at(-1)?.errorMessage !== undefined).toBe(isError)
+    await store.close()
+  })
+
   test('a call that names no tool is answered like one to an unknown tool', async () => {
     const store = await openTestStore('memory')
     const provider = new ScriptedProvider([

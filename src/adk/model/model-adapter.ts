@@ -25,12 +25,12 @@ import { convertMessages, joinNeighbours } from './convert-messages.js'
 import { overflowCounts, type RequestParts, refitTokens } from './fit-request.js'
 import {
   chosenOptions,
+  isOfRun,
   laneOf,
   type ModelReport,
   report,
   reportRequest,
   subscriptionsOf,
-  takesBack,
 } from './model-reports.js'
 import { MALFORMED_CALL, noAnswer, ResponseAccumulator } from './response-accumulator.js'
 import { findBreak, prefixOf, wireItems } from './sent-prefix.js'
@@ -42,7 +42,7 @@ import {
   type RequestLane,
   withMemory,
 } from './steady-request.js'
-import { answerUnknownTools } from './unknown-tools.js'
+import { answerUnknownTools, refuseEndlessMisses } from './unknown-tools.js'
 
 export interface ModelAdapterOptions {
   provider: Provider
@@ -169,8 +169,8 @@ export class ModelAdapter extends BaseLlm {
     stream: boolean,
     signal: AbortSignal | undefined,
   ): AsyncGenerator<LlmResponse, void> {
-    // Partial answers that were yielded can be taken back only by a listener that does so.
-    const mayRestart = !stream || takesBack(llmRequest)
+    // Partial answers that were yielded can be taken back only by a run.
+    const mayRestart = !stream || isOfRun(llmRequest)
     for await (const event of this.#events(llmRequest, planned, { mayRestart, signal })) {
       if (event.type === 'error') throw event.error
       if (event.type === 'wait') report(llmRequest, event)
@@ -245,6 +245,7 @@ export class ModelAdapter extends BaseLlm {
     const response = { ...answer.complete(price), modelVersion: `${this.provider.id}/${this.model}` }
     const unknown = answerUnknownTools(llmRequest, response)
     if (unknown.length > 0) report(llmRequest, { type: 'unknown-tools', names: unknown })
+    if (!isOfRun(llmRequest)) refuseEndlessMisses(llmRequest, unknown, `${this.provider.id}/${this.model}`)
     return response
   }
 

@@ -98,16 +98,18 @@ export function chosenOptions(llmRequest: LlmRequest): ChosenOptions | undefined
   return chosen.get(llmRequest)
 }
 
-/** Requests whose partial answers are taken back on a `restart` report. */
-const takingBack = new WeakSet<LlmRequest>()
+const ofRuns = new WeakSet<LlmRequest>()
 
-/** Says that the listener of a request takes back its partial answers when a `restart` is reported. */
-export function takeBackOnRestart(llmRequest: LlmRequest): void {
-  takingBack.add(llmRequest)
+/**
+ * Says that a request belongs to a run of Lango's: its partial answers are taken back when a `restart` is reported, and
+ * the run has limits against loops.
+ */
+export function markOfRun(llmRequest: LlmRequest): void {
+  ofRuns.add(llmRequest)
 }
 
-export function takesBack(llmRequest: LlmRequest): boolean {
-  return takingBack.has(llmRequest)
+export function isOfRun(llmRequest: LlmRequest): boolean {
+  return ofRuns.has(llmRequest)
 }
 
 /** The lanes of requests whose session is known. */

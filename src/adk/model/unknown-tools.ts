@@ -1,3 +1,4 @@
+import { AgentError } from '../../errors.js'
 import { withoutInheritedNames } from '../adk-quirks.js'
 import { BaseTool, type LlmRequest, type LlmResponse } from '../sdk.js'
 
@@ -44,6 +45,39 @@ export function answerUnknownTools(llmRequest: LlmRequest, response: LlmResponse
     unknown.add(name)
   }
   return [...unknown]
+}
+
+/** Answers in a row that call nothing but tools that do not exist. A run of Lango's ends such a loop by its own limits. */
+const MOST_MISSES = 5
+
+/**
+ * Throws when a model keeps calling tools that do not exist, although it was answered with the names of those that do.
+ * `unknown`: the names in its last answer, as `answerUnknownTools` returns them; `model`: for the message.
+ */
+export function refuseEndlessMisses(llmRequest: LlmRequest, unknown: readonly string[], model: string): void {
+  if (unknown.length === 0 || 1 + earlierMisses(llmRequest, new Set(unknown)) < MOST_MISSES) return
+  const known = Object.keys(llmRequest.toolsDict ?? {}).filter(name => !unknown.includes(name))
+  const names = unknown.map(name => `"${name}"`).join(', ')
+  const list = known.length > 0 ? `It has these tools: ${known.join(', ')}.` : 'It has no tools.'
+  throw new AgentError(
+    'output-invalid',
+    `${model} called tools that do not exist ${MOST_MISSES} times in a row, the last time ${names}. ${list} Name them in the instruction, or use another model.`,
+    { details: { model, names: unknown } },
+  )
+}
+
+/** How many answers just before a request called nothing but tools that do not exist. */
+function earlierMisses({ contents, toolsDict }: LlmRequest, unknown: ReadonlySet<string>): number {
+  const isUnknown = (name = '') => unknown.has(name) || !Object.hasOwn(toolsDict ?? {}, name)
+  let misses = 0
+  for (const { parts = [] } of contents.toReversed()) {
+    const calls = parts.flatMap(part => part.functionCall ?? [])
+    const isAnswer = calls.length === 0 && parts.some(part => part.functionResponse)
+    if (isAnswer) continue
+    if (calls.length === 0 || !calls.every(({ name }) => isUnknown(name))) break
+    misses += 1
+  }
+  return misses
 }
 
 /** A name that no tool has: a call to nothing must not reach something. */
