@@ -2,7 +2,8 @@
  * The one place where errors become HTTP: problem documents (RFC 9457). Internal errors are logged, not returned.
  *
  * - 401 is a wrong token of this server. A key that a model's provider refuses is the operator's: 403.
- * - 429 and 503 are answers to a request of which nothing was stored; they have a Retry-After.
+ * - 429 and 503 are answers to a request of which nothing was stored, or whose run is continued by another process, which
+ *   recognises the repeated request (`x-should-retry` is `true`). They have a Retry-After.
  * - Once the message of a request is stored, its status is one of 400 to 407 and `x-should-retry` is `false`: OpenAI's
  *   client and the AI SDK repeat 408, 409, 429 and 5xx, LangChain all but 400 to 407, 409 and 413.
  */
@@ -10,7 +11,7 @@ import { AgentError, type AgentErrorCode, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
 import { stackFields } from '../observe/log.js'
 import type { Problem } from './chat-protocol.js'
-import { Refusal, type RefusalCode, StoredFailure } from './refusal.js'
+import { isShuttingDown, Refusal, type RefusalCode, StoredFailure } from './refusal.js'
 
 /** An error as a response. The text of an internal error goes to the log only. */
 export function errorResponse(failure: unknown, logger: Logger): Response {
@@ -32,6 +33,7 @@ export function errorResponse(failure: unknown, logger: Logger): Response {
   if (isStored) headers.set('x-should-retry', 'false')
   const seconds = isStored ? undefined : retryAfter(error, problem)
   if (seconds !== undefined) headers.set('retry-after', String(seconds))
+  if (isShuttingDown(error) && !isStored) headers.set('x-should-retry', 'true')
   if (problem.status === 401) headers.set('www-authenticate', 'Bearer realm="lango"')
   return new Response(JSON.stringify(problem), { status: problem.status, headers })
 }

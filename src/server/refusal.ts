@@ -39,6 +39,18 @@ export class StoredFailure extends Error {
   }
 }
 
+/** A run that another process continues because this one ends: the server recognises the repeated request as the same run. */
+export function handedOver(): Refusal {
+  const message =
+    'The server is shutting down, and another process continues the run. Repeat the request: it returns the whole answer and starts no second run.'
+  return new Refusal('shutting-down', message, { retryAfterSeconds: 1 })
+}
+
+/** Whether the request is to be sent again: nothing of it was stored, or its run was handed over. */
+export function isShuttingDown(error: unknown): boolean {
+  return error instanceof Refusal && error.code === 'shutting-down'
+}
+
 /** For what does not exist and for what belongs to another user: the caller cannot tell them apart. */
 export function notFound(what: string): Refusal {
   return new Refusal('not-found', `There is no ${what}.`)

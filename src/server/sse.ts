@@ -7,6 +7,7 @@
 import type { Context } from 'hono'
 import { letOthersRun, orTimeout } from '../base/pause.js'
 import { messageOf } from '../errors.js'
+import { isShuttingDown } from './refusal.js'
 import type { ServerContext, ServerEnv } from './server-context.js'
 
 /** Bytes to send, and the number of events in them, for the metrics. */
@@ -22,7 +23,7 @@ export interface StreamOptions {
   source(signal: AbortSignal): AsyncIterable<StreamChunk>
   /** Sent first. */
   hello?: string
-  /** Sent last when the server shuts down. */
+  /** Sent last when the server shuts down. Default: the connection breaks off, so that the client repeats its request. */
   farewell?: string
   /** Sent while there are no chunks. Default: an SSE comment. */
   heartbeat?: string
@@ -87,9 +88,7 @@ class StreamPump {
       if (bytes) controller.enqueue(bytes)
       else this.#finish(controller)
     } catch (error) {
-      // The status was sent before. The client sees the stream end, reconnects, and receives the error.
-      this.#context.logger.warn('A stream failed', { error: messageOf(error) })
-      if (!this.#isOver) this.#finish(controller)
+      this.#fail(controller, error)
     }
     if (!this.#isOver) this.#watch()
   }
@@ -133,9 +132,25 @@ class StreamPump {
     this.#stalled.unref()
   }
 
-  #finish(controller: ReadableStreamDefaultController<Uint8Array>): void {
+  /** The status was sent before. */
+  #fail(controller: ReadableStreamDefaultController<Uint8Array>, error: unknown): void {
+    if (this.#isOver) return
     const { farewell } = this.#options
-    if (farewell !== undefined && this.#context.isClosing()) controller.enqueue(Buffer.from(farewell))
+    if (!isShuttingDown(error)) {
+      // The client sees the stream end, reconnects, and receives the error.
+      this.#context.logger.warn('A stream failed', { error: messageOf(error) })
+      this.#finish(controller)
+    } else if (farewell !== undefined) {
+      controller.enqueue(Buffer.from(farewell))
+      this.#finish(controller)
+    } else {
+      // A stream that ends as if it were complete would pass for the whole answer: clients repeat one that breaks off.
+      this.#end()
+      this.#disconnect()
+    }
+  }
+
+  #finish(controller: ReadableStreamDefaultController<Uint8Array>): void {
     this.#end()
     controller.close()
   }

@@ -7,8 +7,8 @@
  *   equal bytes that are sent at once are one run, and equal messages after two answers are two runs.
  *
  * A repeated request gets the run that it repeats: one that has not ended; within `retryMs` after its end one that has
- * failed, or whose caller lost the connection before the answer or was asked to repeat the request; and, by a key or by the count of retries that OpenAI's
- * clients send, one that has answered.
+ * failed, whose caller lost the connection before the answer or was asked to repeat the request, or that another process
+ * has continued; and, by a key or by the count of retries that OpenAI's clients send, one that has answered.
  */
 import type { Context } from 'hono'
 import { AgentError } from '../../errors.js'
@@ -119,18 +119,25 @@ interface Candidate {
 }
 
 async function isAnswer(
-  { runtime, limits }: ServerContext,
+  context: ServerContext,
   { isRetry }: RequestMark,
   { run, key, isFailureFinal, isAlone = false }: Candidate,
 ): Promise<boolean> {
   if (run.status !== 'finished') return true
-  const hasFailed = run.finishReason === 'error' || (isAlone && run.finishReason === 'aborted')
-  const isFailure = isFailureFinal && hasFailed
-  const isMissed = isAlone ? deliveries.get(run.runId) !== true : deliveries.get(run.runId) === false
-  if (!isRetry && !isFailure && !isMissed) return false
+  const { runtime, limits } = context
   // The store keeps no time of a run's end: the last change of its session is the closest.
   const session = await runtime.store.describeSession(key)
-  return Date.now() - Math.max(run.startedAt, session?.updatedAt ?? 0) <= limits.retryMs
+  if (Date.now() - Math.max(run.startedAt, session?.updatedAt ?? 0) > limits.retryMs) return false
+  const hasFailed = run.finishReason === 'error' || (isAlone && run.finishReason === 'aborted')
+  if (isRetry || (isFailureFinal && hasFailed)) return true
+  const isDelivered = deliveries.get(run.runId)
+  return isDelivered === undefined ? isAlone || (await wasResumed(context, run.runId)) : !isDelivered
+}
+
+/** Whether a run was continued after its process had ended: then its caller lost the connection. */
+async function wasResumed({ hub }: ServerContext, runId: string): Promise<boolean> {
+  for await (const { type } of hub.stored(runId)) if (type === 'run-resumed') return true
+  return false
 }
 
 /** The newest answers of this process, by run: whether the caller got all of it, or lost the connection before. */
@@ -156,7 +163,8 @@ export function watchDelivery(
   const { outgoing } = c.env
   return new Promise(resolve => {
     outgoing.once('close', () => {
-      const isDelivered = outgoing.writableFinished && !isCut()
+      // 503 asks for the request once more.
+      const isDelivered = outgoing.writableFinished && outgoing.statusCode !== 503 && !isCut()
       deliveries.delete(runId)
       deliveries.set(runId, isDelivered)
       const [oldest] = deliveries.keys()

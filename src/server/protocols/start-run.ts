@@ -7,7 +7,7 @@ import type { SessionKey } from '../../session/message.js'
 import { questionText } from '../../transcript/questions.js'
 import type { Problem, RunQuestion, StartedRun } from '../chat-protocol.js'
 import { toProblem } from '../error-response.js'
-import { Refusal, StoredFailure } from '../refusal.js'
+import { isShuttingDown, Refusal, StoredFailure } from '../refusal.js'
 import type { ServerContext, ServerEnv } from '../server-context.js'
 import { checkSameRequest, type RequestMark } from './repeated-request.js'
 
@@ -57,12 +57,16 @@ export async function startStreamedRun(
   }
 }
 
-/** Does what follows the start of a run: a failure is one after storing, unless there were too many open streams. */
+/**
+ * Does what follows the start of a run: a failure is one after storing, unless there were too many open streams or the run
+ * was handed over.
+ */
 export async function afterStoring<T>(work: () => Promise<T> | T): Promise<T> {
   try {
     return await work()
   } catch (error) {
-    throw error instanceof Refusal && error.code === 'too-many' ? error : new StoredFailure(error)
+    const isRepeated = isShuttingDown(error) || (error instanceof Refusal && error.code === 'too-many')
+    throw isRepeated ? error : new StoredFailure(error)
   }
 }
 

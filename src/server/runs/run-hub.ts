@@ -11,7 +11,7 @@ import { runEventPages } from '../../session/session-pages.js'
 import type { RunAnswer } from '../../tool.js'
 import type { RunItem, StartedRun } from '../chat-protocol.js'
 import type { Metrics } from '../metrics.js'
-import { Refusal } from '../refusal.js'
+import { handedOver, Refusal } from '../refusal.js'
 import { type EventBatch, toBatch } from './event-batch.js'
 
 export interface HubParts {
@@ -75,7 +75,10 @@ export class RunHub {
     for await (const batch of this.followBatches(runId, options)) yield* batch.events
   }
 
-  /** As `follow`, in the batches in which the events were stored, with their bytes on the wire. */
+  /**
+   * As `follow`, in the batches in which the events were stored, with their bytes on the wire. Throws when the server
+   * closes before the end of the run.
+   */
   async *followBatches(
     runId: string,
     { after, signal, withoutVoid, untilWaiting }: FollowOptions = {},
@@ -86,10 +89,13 @@ export class RunHub {
     try {
       const voided = withoutVoid ? await this.#voided(runId) : new Set()
       const lists = runtime.followLists(runId, { afterSeq: after, signal: linked.own.signal, untilWaiting })
+      let hasEnded = false
       for await (const events of lists) {
+        hasEnded = events.at(-1)?.type === 'run-finish'
         const isWhole = voided.size === 0 || !events.some(({ seq }) => voided.has(seq))
         yield toBatch(isWhole ? events : events.filter(({ seq }) => !voided.has(seq)))
       }
+      if (!hasEnded && linked.own.signal.aborted && !signal?.aborted) throw handedOver()
     } finally {
       linked.unlink()
       this.#followers.delete(linked.own)

@@ -1,6 +1,8 @@
 // A request that is sent twice: by a key, by a client's count of retries, or byte by byte.
 import { describe, expect, test } from 'vitest'
 import { AgentError, type AgentErrorCode } from '../../../src/errors.js'
+import { silentLogger } from '../../../src/logger.js'
+import { serve } from '../../../src/server/serve.js'
 import { temporaryFolder } from '../../support/temporary-folder.js'
 import { type OnceServer, signal, startOnceServer } from './once-server.js'
 import { until } from './support.js'
@@ -118,6 +120,60 @@ function watchLooks({ runtime: { store } }: OnceServer): () => Promise<number> {
 async function untilEnded({ runtime }: OnceServer, runId: string): Promise<void> {
   await until(async () => (await runtime.store.runs.findRun(runId))?.finished === true)
 }
+
+const MORE: Readonly<Record<string, Protocol>> = {
+  'OpenAI Responses': { path: '/v1/responses', body: text => ({ model: 'lango', input: text }) },
+  'OpenAI Responses, streamed': {
+    path: '/v1/responses',
+    body: text => ({ model: 'lango', input: text, stream: true }),
+  },
+  'AG-UI': {
+    path: '/agui',
+    body: text => ({
+      ...{ threadId: 's', runId: 'r', state: {}, tools: [], context: [], forwardedProps: {} },
+      messages: [{ id: 'u1', role: 'user', content: text }],
+    }),
+  },
+  'A2A SendMessage': { path: '/a2a', body: text => a2aBody('SendMessage', text) },
+  'A2A SendStreamingMessage': { path: '/a2a', body: text => a2aBody('SendStreamingMessage', text) },
+}
+
+function a2aBody(method: string, text: string): object {
+  const message = { messageId: 'm1', contextId: 's', role: 'ROLE_USER', parts: [{ text }] }
+  return { jsonrpc: '2.0', id: 1, method, params: { message } }
+}
+
+test.each([...ANSWERING, ...Object.entries(MORE)])(
+  '%s: a server that closes during a request asks for it again, and the next one returns the answer of its run',
+  async (name, protocol) => {
+    const [charged, released] = [signal(), signal()]
+    const first = await start(protocol, { held: released.given, onCharge: charged.give })
+    const headers = name.startsWith('A2A') ? { 'a2a-version': '1.0' } : {}
+    const cut = send(first, protocol, { headers }).catch((error: unknown) => error)
+    await charged.given
+    await first.close()
+    // A stream that has begun breaks off; an answer without a byte has a status.
+    const answer = await cut
+    if (answer instanceof Error) expect(answer.message).toBe('terminated')
+    else {
+      const { status, headers: sent } = answer as Sent
+      const isRetried = [status, sent.get('retry-after'), sent.get('x-should-retry')]
+      expect(isRetried).toEqual([503, '1', 'true'])
+    }
+    const { runtime } = first
+    const options = { port: 0, host: '127.0.0.1', version: '0', logger: silentLogger, graceMs: 0 }
+    const second = await serve({ runtime, ...options })
+    released.give()
+    await until(() => runtime.active().length === 0)
+    // The AI SDK reads the stream of its chat again, and does not repeat the message.
+    if (name === 'AI SDK') return second.close()
+    const whole = await send({ ...first, url: second.url }, protocol, { headers })
+    expect(whole).toMatchObject({ status: 200, text: expect.stringContaining('Charged.') })
+    expect(first.charges()).toBe(1)
+    expect(await first.userTexts()).toEqual(['pay'])
+    await second.close()
+  },
+)
 
 describe('Idempotency-Key', () => {
   test.each(ALL)('%s: the same key twice is one run, with its answer', async (_name, protocol) => {

@@ -213,8 +213,9 @@ interface StreamedCompletion {
 }
 
 /**
- * The answer in chunks. The stream begins with the first step, or after one heartbeat interval without one: a run
- * that fails at once, as with a wrong key, is answered with an error status.
+ * The answer in chunks. The stream begins with the first step that the client receives, or after one heartbeat interval
+ * without one: a run that fails at once, as with a wrong key, or that is handed over before it says anything, is answered
+ * with an error status.
  */
 async function streamCompletion(
   c: Context<ServerEnv>,
@@ -223,7 +224,7 @@ async function streamCompletion(
 ): Promise<Response> {
   // The stream's place is held meanwhile: the run has begun, so it is too late to refuse.
   const leave = context.streams.enter(context.userOf(c))
-  const next = steps.next()
+  const next = firstReceived(steps)
   const first = await orTimeout(next, context.limits.heartbeatMs).finally(leave)
   if (first !== 'timeout' && !first.done && first.value.type === 'problem') {
     return openaiProblemResponse(first.value.problem, headers)
@@ -236,6 +237,13 @@ async function streamCompletion(
       return frames(next, steps, { run, writer })
     },
   })
+}
+
+async function firstReceived(steps: AsyncGenerator<CompletionStep>): Promise<IteratorResult<CompletionStep>> {
+  for (;;) {
+    const next = await steps.next()
+    if (next.done || (next.value.type !== 'busy' && next.value.type !== 'complete')) return next
+  }
 }
 
 async function* frames(
