@@ -396,7 +396,7 @@ export interface RunStore {
   /** Takes the pending signals, each exactly once, oldest first. */
   takeSignals(runId: string): Promise<RunSignal[]>
   /**
-   * Deletes run events, requests and signals of an app stored before that time (ms), and the results of tool calls of runs
+   * Deletes run events, requests and signals stored before that time (ms), of an app or of all, and the results of tool calls of runs
    * that have nothing else left. Messages, queued and scheduled runs, rows of the ledger and what belongs to a paused run
    * are never pruned. Requests and signals of runs that the store does not have belong to no app: any app prunes them.
    */
@@ -404,7 +404,8 @@ export interface RunStore {
 }
 
 export interface PruneOptions {
-  appName: string
+  /** Default: every app of the store. */
+  appName?: string | undefined
   /** Milliseconds since 1970. */
   before: number
 }

@@ -225,7 +225,7 @@ export class CheckedRuns implements RunStore {
 
   prune(options: PruneOptions): Promise<PrunedCounts> {
     const check = () => {
-      checkName('appName', options.appName)
+      if (options.appName !== undefined) checkName('appName', options.appName)
       checkInteger('before', options.before, 0)
     }
     return checked(check, () => this.#runs.prune(options))

@@ -302,7 +302,7 @@ function pruneMap(kept: Map<number, Kept>, before: number): number {
  * continued. A run without a session belongs to no app.
  */
 export function pruneRun(run: MemoryRun, { appName, before }: PruneOptions, pruned: PrunedCounts): boolean {
-  if (run.key && run.key.appName !== appName) return false
+  if (run.key && appName !== undefined && run.key.appName !== appName) return false
   if (run.state === 'waiting' || run.state === 'handover' || run.state === 'scheduled') return false
   pruned.events += pruneMap(run.events, before)
   pruned.requests += pruneMap(run.requests, before)

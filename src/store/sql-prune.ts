@@ -1,6 +1,6 @@
 /**
- * Deleting old run records of one app. Rows of another app are never deleted, whatever their age: apps that share a
- * database keep their records for different times.
+ * Deleting old run records, of one app or of all. Given an app, rows of another app are never deleted, whatever their age:
+ * apps that share a database keep their records for different times.
  */
 import type { PrunedCounts, PruneOptions } from '../session/run-store.js'
 import {
@@ -39,19 +39,27 @@ const PRUNED_TABLES = [
  * makes the cost independent of what other apps keep; events are stored in the order of their numbers, so the first one
  * of a run is its oldest.
  */
-function runsWithOldRows(appName: string, before: number): Statement {
+function runsWithOldRows(appName: string | undefined, before: number): Statement {
   const old = (table: string) => `SELECT 1 FROM ${table} o WHERE o.run_id = r.run_id AND o.stored_at < ?`
   const ownerless = (table: string) =>
     `SELECT run_id FROM ${table} o WHERE stored_at < ?
       AND NOT EXISTS (SELECT 1 FROM lango_runs r WHERE r.run_id = o.run_id)`
+  const app = ofApp(appName)
   return sql(
-    `SELECT run_id FROM lango_runs r WHERE app_name = ? AND (
+    `SELECT run_id FROM lango_runs r WHERE ${app.condition} AND (
         (SELECT stored_at FROM lango_run_events e WHERE e.run_id = r.run_id ORDER BY seq LIMIT 1) < ?
         OR EXISTS (${old('lango_run_requests')}) OR EXISTS (${old('lango_run_signals')}))
       UNION ${ownerless('lango_run_requests')} UNION ${ownerless('lango_run_signals')}`,
-    appName,
+    ...app.values,
     ...[before, before, before, before, before],
   )
+}
+
+/** Rows of an app; without a name, of every app. */
+function ofApp(appName: string | undefined): { condition: string; values: readonly string[] } {
+  return appName === undefined
+    ? { condition: 'TRUE', values: [] }
+    : { condition: 'app_name = ?', values: [appName] }
 }
 
 interface OldRows {
@@ -94,28 +102,29 @@ const NOT_PAUSED = `run_id NOT IN (
  * without their results: the ordinals of later calls depend on them. Rows to delete are looked for without a lock, and then
  * deleted in small transactions that look again, so that writers wait for milliseconds only.
  */
-async function forgetEmpty(database: SqlDatabase, appName: string): Promise<void> {
+async function forgetEmpty(database: SqlDatabase, appName: string | undefined): Promise<void> {
   const { dialect } = database
+  const app = ofApp(appName)
   // Only older releases wrote them.
   await database.run(
     repeatableSql(
       `DELETE FROM lango_run_parts WHERE
         NOT EXISTS (SELECT 1 FROM lango_run_requests r WHERE r.run_id = lango_run_parts.run_id)
-        AND NOT EXISTS (SELECT 1 FROM lango_runs a WHERE a.run_id = lango_run_parts.run_id AND a.app_name <> ?)`,
-      appName,
+        AND NOT EXISTS (SELECT 1 FROM lango_runs a WHERE a.run_id = lango_run_parts.run_id AND NOT (${app.condition}))`,
+      ...app.values,
     ),
   )
   const unused = await database.run(
     sql(
       `SELECT DISTINCT session_pk FROM lango_request_parts p
-        WHERE session_pk IN (SELECT pk FROM lango_sessions WHERE app_name = ?) AND ${WITHOUT_REQUESTS}`,
-      appName,
+        WHERE session_pk IN (SELECT pk FROM lango_sessions WHERE ${app.condition}) AND ${WITHOUT_REQUESTS}`,
+      ...app.values,
     ),
   )
   for (const some of chunksOf(unused.map(row => numberIn(row, 'session_pk'))))
     await database.write(() => deletePartsTask(dialect, some))
   const empty = await database.run(
-    sql(`SELECT run_id FROM lango_runs WHERE app_name = ? AND ${IS_EMPTY}`, appName),
+    sql(`SELECT run_id FROM lango_runs WHERE ${app.condition} AND ${IS_EMPTY}`, ...app.values),
   )
   for (const some of chunksOf(empty.map(row => textIn(row, 'run_id'))))
     await database.write(() => deleteRunsTask(dialect, some))

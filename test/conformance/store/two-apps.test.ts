@@ -169,6 +169,15 @@ describe.each(DRIVERS)('two apps in one $name store', driver => {
     expect(await readAll(store, BANK)).toEqual(before)
   })
 
+  test('pruning without an app deletes the run records of every app', async () => {
+    const { store } = await open(driver)
+    await fill(store, SHOP)
+    await fill(store, BANK)
+    const pruned = await store.runs.prune({ before: Date.now() + AHEAD_MS })
+    expect(pruned).toEqual({ events: 10, requests: 4, signals: 4 })
+    expect(await store.runs.readEvents('bank-ended')).toEqual([])
+  })
+
   test('signals and requests of runs that no app has are pruned by any app', async () => {
     const { store } = await open(driver)
     await store.runs.sendSignal('unknown', { type: 'stop' })
