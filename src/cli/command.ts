@@ -38,6 +38,7 @@ export interface Flags {
   all?: boolean
   report?: boolean
   output?: string
+  out?: string
   as?: string
   author?: string[]
   'dry-run'?: boolean

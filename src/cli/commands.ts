@@ -134,6 +134,7 @@ const CARE: readonly CommandSpec[] = [
       { flags: '--profile <name>', description: 'the profile to check, or "all"; default: all that apply' },
       { flags: '--format <name>', description: 'the format of the file; default: recognized by its content' },
       { flags: '-o, --output <file>', description: 'write the repaired history to this file' },
+      { flags: '--out <file>', description: 'the same as --output' },
       { flags: '--fix', description: 'repair a request body in its own file' },
       JSON_OPTION,
     ],
@@ -150,7 +151,8 @@ const CARE: readonly CommandSpec[] = [
       [1, 'it could not be read or written'],
       [3, 'at least one provider would reject it, or what was written'],
     ],
-    run: async (files, flags) => (await import('./lint.js')).lint(files, flags),
+    run: async (files, { out, ...flags }) =>
+      (await import('./lint.js')).lint(files, out === undefined ? flags : { output: out, ...flags }),
   },
   {
     name: 'doctor',
