@@ -13,6 +13,7 @@
  *   the user's, unless it has the whole shape of ADK's account of another agent's event.
  */
 
+import { isRecord } from '../base/is-record.js'
 import { CONFIRMATION_TOOL } from '../base/names.js'
 import { own } from '../base/own.js'
 import type { AgentError } from '../errors.js'
@@ -310,3 +311,9 @@ export function modelOfSeveral(agent: object | undefined): BaseLlm | undefined {
 
 /** ADK recognizes an abort by this name of an error: such a node is not run again. */
 export const ADK_ABORT = 'InvocationAbortedError'
+
+/** A request to a service of ADK. Releases after 2.0.0 name the session in `scope`, 2.0.0 next to the other fields. */
+export function withoutScope<Request extends object>(request: Request): Request {
+  const { scope, ...others } = request as Request & { scope?: unknown }
+  return isRecord(scope) ? ({ ...scope, ...others } as unknown as Request) : request
+}

@@ -1,8 +1,9 @@
 import { defined } from '../base/defined.js'
 import { AgentError, checkOptions } from '../errors.js'
-import type { Artifact, ArtifactKey, ArtifactStore } from '../session/artifacts.js'
+import { type Artifact, type ArtifactKey, type ArtifactStore, isUserArtifact } from '../session/artifacts.js'
 import type { SessionKey } from '../session/message.js'
 import { utf8Length } from '../session/tokens.js'
+import { withoutScope } from './adk-quirks.js'
 import {
   type AdkArtifactVersion,
   type BaseArtifactService,
@@ -18,6 +19,11 @@ import {
 export interface ArtifactServiceOptions {
   /** The most bytes of one artifact. Default 33,554,432. */
   maxBytes?: number | undefined
+  /**
+   * Refuses artifacts of a session that the store does not have (`session-not-found`). Default: they are kept, belong to
+   * the user, and are deleted by erasing the user: the sessions may be kept by another service.
+   */
+  needsSession?: boolean | undefined
 }
 
 /**
@@ -42,48 +48,61 @@ export interface ArtifactServiceOptions {
 export class ArtifactServiceAdapter implements BaseArtifactService {
   readonly #artifacts: ArtifactStore
   readonly #maxBytes: number
+  readonly #needsSession: boolean
 
   constructor(artifacts: ArtifactStore, options: ArtifactServiceOptions = {}) {
     checkOptions(options, 'new ArtifactServiceAdapter')
     this.#artifacts = artifacts
     this.#maxBytes = options.maxBytes ?? DEFAULT_MAX_BYTES
+    this.#needsSession = options.needsSession ?? false
   }
 
-  async saveArtifact({
-    filename,
-    artifact,
-    customMetadata,
-    ...session
-  }: SaveArtifactRequest): Promise<number> {
+  async saveArtifact(request: SaveArtifactRequest): Promise<number> {
+    const { filename, artifact, customMetadata } = request
     const { part, field, body } = takeApart(filename, artifact)
     checkSize(filename, { field, body }, this.#maxBytes)
-    const header = { part, ...defined({ field, customMetadata }) }
-    return this.#artifacts.save(keyOf(session, filename), { header, body })
+    const saved = { header: { part, ...defined({ field, customMetadata }) }, body }
+    const key = await this.#keyOf(request)
+    try {
+      return await this.#artifacts.save(key, saved)
+    } catch (error) {
+      const isWithoutSession = error instanceof AgentError && error.code === 'session-not-found'
+      if (!isWithoutSession || this.#needsSession) throw error
+      return this.#artifacts.save(looseKey(key), saved)
+    }
   }
 
-  async loadArtifact({ filename, version, ...session }: LoadArtifactRequest): Promise<Part | undefined> {
-    const found = await this.#artifacts.load(keyOf(session, filename), version)
+  async loadArtifact(request: LoadArtifactRequest): Promise<Part | undefined> {
+    const found = await this.#artifacts.load(await this.#keyOf(request), request.version)
     return found && putTogether(found)
   }
 
-  listArtifactKeys(session: ListArtifactKeysRequest): Promise<string[]> {
-    return this.#artifacts.list(session)
+  async listArtifactKeys(request: ListArtifactKeysRequest): Promise<string[]> {
+    const { appName, userId, sessionId } = withoutScope(request)
+    const names = await this.#artifacts.list({ appName, userId, sessionId })
+    const own = looseName(sessionId, '')
+    return names
+      .filter(name => !name.startsWith(LOOSE) || name.startsWith(own))
+      .map(name => (name.startsWith(own) ? name.slice(own.length) : name))
+      .sort()
   }
 
-  async deleteArtifact({ filename, ...session }: DeleteArtifactRequest): Promise<void> {
-    await this.#artifacts.delete(keyOf(session, filename))
+  async deleteArtifact(request: DeleteArtifactRequest): Promise<void> {
+    await this.#artifacts.delete(await this.#keyOf(request))
   }
 
   async listVersions(request: ListVersionsRequest): Promise<number[]> {
     return (await this.listArtifactVersions(request)).map(({ version }) => version)
   }
 
-  async listArtifactVersions({ filename, ...session }: ListVersionsRequest): Promise<AdkArtifactVersion[]> {
-    const found = await this.#artifacts.versions(keyOf(session, filename))
+  async listArtifactVersions(request: ListVersionsRequest): Promise<AdkArtifactVersion[]> {
+    const found = await this.#artifacts.versions(await this.#keyOf(request))
     return found.map(({ version, header }) => {
-      const { part, customMetadata } = header as unknown as ArtifactHeader
-      const mimeType = part.inlineData?.mimeType ?? part.fileData?.mimeType
-      return { version, ...defined({ mimeType, customMetadata }) }
+      const { customMetadata } = header as unknown as ArtifactHeader
+      return {
+        version,
+        ...defined({ mimeType: mimeTypeOf(header as unknown as ArtifactHeader), customMetadata }),
+      }
     })
   }
 
@@ -94,6 +113,32 @@ export class ArtifactServiceAdapter implements BaseArtifactService {
     const all = await this.listArtifactVersions(request)
     return version === undefined ? all.at(-1) : all.find(each => each.version === version)
   }
+
+  /** Where a name has versions: those that were saved before the store had the session stay where they are. */
+  async #keyOf(request: SessionKey & { filename: string }): Promise<ArtifactKey> {
+    const { appName, userId, sessionId, filename } = withoutScope(request)
+    const key = { appName, userId, sessionId, name: filename }
+    if (this.#needsSession || isUserArtifact(filename)) return key
+    const loose = looseKey(key)
+    return (await this.#artifacts.versions(loose)).length > 0 ? loose : key
+  }
+}
+
+/** The names, among those of the user, of artifacts of sessions that the store does not have. */
+const LOOSE = 'user:.sessions/'
+
+function looseName(sessionId: string, filename: string): string {
+  return `${LOOSE}${encodeURIComponent(sessionId)}/${filename}`
+}
+
+function looseKey(key: ArtifactKey): ArtifactKey {
+  return { ...key, name: looseName(key.sessionId, key.name) }
+}
+
+/** The type of the content. A `fileData` next to a text or data is not the content. */
+function mimeTypeOf({ part, field }: ArtifactHeader): string | undefined {
+  if (field === 'data') return part.inlineData?.mimeType
+  return field === 'text' ? undefined : part.fileData?.mimeType
 }
 
 const DEFAULT_MAX_BYTES = 32 * 1024 * 1024
@@ -135,10 +180,6 @@ function putTogether({ header, body }: Artifact): Part {
   const { part, field } = header as unknown as ArtifactHeader
   if (field === 'text') return { ...part, text: body }
   return field === 'data' ? { ...part, inlineData: { ...part.inlineData, data: body } } : part
-}
-
-function keyOf({ appName, userId, sessionId }: SessionKey, name: string): ArtifactKey {
-  return { appName, userId, sessionId, name }
 }
 
 function checkSize(

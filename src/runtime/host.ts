@@ -362,7 +362,7 @@ function services(options: CheckedOptions, store: SessionStore, logger: Logger):
   }
   return {
     credentialService,
-    artifactService: new ArtifactServiceAdapter(savedOnce(store.artifacts), { maxBytes }),
+    artifactService: new ArtifactServiceAdapter(savedOnce(store.artifacts), { maxBytes, needsSession: true }),
   }
 }
 

@@ -6,8 +6,10 @@ import type { Part } from '@google/genai'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { ArtifactServiceAdapter } from '../../src/adk/artifact-service.js'
+import { SessionServiceAdapter } from '../../src/adk/session/session-service-adapter.js'
 import type { RuntimeOptions } from '../../src/runtime/options.js'
 import { createRuntime } from '../../src/runtime/runtime.js'
+import type { SessionStore } from '../../src/session/session-store.js'
 import { openStore } from '../../src/store/open-store.js'
 import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
@@ -184,3 +186,82 @@ test('the service alone: metadata, versions, references, and nothing at all', as
   await service.deleteArtifact(file)
   expect(await service.loadArtifact(file)).toBeUndefined()
 })
+
+test('the type of an artifact is that of its content, whatever else the part has', async () => {
+  const { service } = await serviceAlone()
+  const stray = { fileData: { fileUri: 'gs://bucket/f', mimeType: 'application/pdf' } }
+  await service.saveArtifact({ ...KEY, filename: 'f', artifact: { text: 'words', ...stray } })
+  await service.saveArtifact({ ...KEY, filename: 'f', artifact: { inlineData: { data: 'AAAA' }, ...stray } })
+  await service.saveArtifact({ ...KEY, filename: 'f', artifact: stray })
+  expect(await service.listArtifactVersions({ ...KEY, filename: 'f' })).toEqual([
+    { version: 0 },
+    { version: 1 },
+    { version: 2, mimeType: 'application/pdf' },
+  ])
+  expect(await service.loadArtifact({ ...KEY, filename: 'f', version: 0 })).toEqual({
+    text: 'words',
+    ...stray,
+  })
+})
+
+test.each(['memory:', 'sqlite:'])('artifacts of a session that %s does not have are kept', async kind => {
+  const { service, store } = await serviceAlone(kind)
+  const other = { ...KEY, sessionId: 'other' }
+  const file = { ...KEY, filename: 'plan.md' }
+  expect(await service.saveArtifact({ ...file, artifact: { text: 'one' } })).toBe(0)
+  expect(await service.saveArtifact({ ...file, artifact: { text: 'two' } })).toBe(1)
+  await service.saveArtifact({ ...KEY, filename: 'user:photo', artifact: DATA })
+  expect(await service.listArtifactKeys(KEY)).toEqual(['plan.md', 'user:photo'])
+  expect(await service.listArtifactKeys(other)).toEqual(['user:photo'])
+  expect(await service.loadArtifact({ ...other, filename: 'plan.md' })).toBeUndefined()
+  // The session comes later: the versions continue.
+  await store.createSession(KEY)
+  expect(await service.saveArtifact({ ...file, artifact: { text: 'three' } })).toBe(2)
+  expect(await service.loadArtifact({ ...file, version: 0 })).toEqual({ text: 'one' })
+  expect(await service.listVersions(file)).toEqual([0, 1, 2])
+  await service.deleteArtifact(file)
+  expect(await service.loadArtifact(file)).toBeUndefined()
+  await service.saveArtifact({ ...other, filename: 'f', artifact: DATA })
+  expect(await store.erase?.(KEY)).toMatchObject({ artifacts: 2 })
+  expect(await service.loadArtifact({ ...other, filename: 'f' })).toBeUndefined()
+})
+
+test('a service that needs sessions refuses an artifact of one that the store does not have', async () => {
+  const { store } = await serviceAlone()
+  const service = new ArtifactServiceAdapter(artifactsOf(store), { needsSession: true })
+  const saving = service.saveArtifact({ ...KEY, filename: 'f', artifact: DATA })
+  await expect(saving).rejects.toMatchObject({ code: 'session-not-found' })
+})
+
+test('requests that name their session in `scope`, as releases after ADK 2.0.0 do, are understood', async () => {
+  const { service, store } = await serviceAlone()
+  type Methods = Record<string, (request: object) => Promise<unknown>>
+  const sessions = new SessionServiceAdapter(store) as unknown as Methods
+  const files = service as unknown as Methods
+  const { appName, userId } = KEY
+  expect(await sessions.createSession?.({ scope: KEY, state: { a: 1 } })).toMatchObject({ id: KEY.sessionId })
+  expect(await sessions.getSession?.({ scope: KEY })).toMatchObject({ appName, userId, state: { a: 1 } })
+  expect(await sessions.getOrCreateSession?.({ scope: KEY })).toMatchObject({ state: { a: 1 } })
+  expect(await sessions.listSessions?.({ scope: { appName, userId } })).toMatchObject({ totalItems: 1 })
+  const file = { scope: KEY, filename: 'f' }
+  expect(await files.saveArtifact?.({ ...file, artifact: { text: 'one' } })).toBe(0)
+  expect(await files.loadArtifact?.(file)).toEqual({ text: 'one' })
+  expect(await files.listArtifactKeys?.({ scope: KEY })).toEqual(['f'])
+  expect(await files.listVersions?.(file)).toEqual([0])
+  expect(await files.getArtifactVersion?.({ ...file, version: 0 })).toEqual({ version: 0 })
+  await files.deleteArtifact?.(file)
+  expect(await service.listArtifactKeys(KEY)).toEqual([])
+  await sessions.deleteSession?.({ scope: KEY })
+  expect(await store.describeSession(KEY)).toBeUndefined()
+})
+
+function artifactsOf({ artifacts }: SessionStore) {
+  if (!artifacts) throw new Error('a driver has artifacts')
+  return artifacts
+}
+
+async function serviceAlone(kind = 'memory:') {
+  const store = await openStore(kind === 'memory:' ? kind : `${kind}${await temporaryFolder()}/lango.db`)
+  onTestFinished(() => store.close())
+  return { store, service: new ArtifactServiceAdapter(artifactsOf(store)) }
+}

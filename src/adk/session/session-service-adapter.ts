@@ -7,7 +7,7 @@ import type { HistoryCut, Message, Session, SessionKey, State, StoredMessage } f
 import { type SessionJournal, undoState } from '../../session/session-journal.js'
 import { newestMessagePages } from '../../session/session-pages.js'
 import type { AppendOptions, Lease, SessionStore } from '../../session/session-store.js'
-import { restoreRequests, withoutInheritedNames } from '../adk-quirks.js'
+import { restoreRequests, withoutInheritedNames, withoutScope } from '../adk-quirks.js'
 import {
   type AdkSession,
   type AppendEventRequest,
@@ -114,15 +114,16 @@ export class SessionServiceAdapter extends BaseSessionService {
   }
 
   override async createSession(request: CreateSessionRequest): Promise<AdkSession> {
-    const { appName, userId, state } = request
-    const sessionId = request.sessionId || randomUUID()
+    const { appName, userId, state, sessionId: given } = withoutScope(request)
+    const sessionId = given || randomUUID()
     const nestedIn = this.#fence.nestedIn({ appName, userId, sessionId })
     const key = this.#keyOf(appName, userId, sessionId)
     const session = await this.#store.createSession(key, state, nestedIn ? { nestedIn } : {})
     return this.#toAdk(appName, session)
   }
 
-  override async getSession(request: GetSessionRequest): Promise<AdkSession | undefined> {
+  override async getSession(given: GetSessionRequest): Promise<AdkSession | undefined> {
+    const request = withoutScope(given)
     const key = this.#keyOf(request.appName, request.userId, request.sessionId)
     this.#fence.claim(key)
     const view = this.#options.journal?.viewOf(key)
@@ -140,7 +141,7 @@ export class SessionServiceAdapter extends BaseSessionService {
 
   /** Concurrent callers get one session: the second one reads what the first one created. */
   override async getOrCreateSession(request: CreateSessionRequest): Promise<AdkSession> {
-    const { appName, userId, sessionId } = request
+    const { appName, userId, sessionId } = withoutScope(request)
     if (!sessionId) return this.createSession(request)
     const session = await this.getSession({ appName, userId, sessionId })
     if (session) return session
@@ -155,7 +156,7 @@ export class SessionServiceAdapter extends BaseSessionService {
   }
 
   override listSessions(request: ListSessionsRequest): Promise<ListSessionsResponse> {
-    return listSessions(this.#store, request)
+    return listSessions(this.#store, withoutScope(request))
   }
 
   override async deleteSession(request: {
@@ -163,7 +164,8 @@ export class SessionServiceAdapter extends BaseSessionService {
     userId: string
     sessionId: string
   }): Promise<void> {
-    await this.#store.deleteSession(this.#keyOf(request.appName, request.userId, request.sessionId))
+    const { appName, userId, sessionId } = withoutScope(request)
+    await this.#store.deleteSession(this.#keyOf(appName, userId, sessionId))
   }
 
   override async appendEvent({ session, event }: AppendEventRequest): Promise<Event> {
