@@ -244,9 +244,8 @@ class Watch {
           finished = true
           break
         }
-        // Annotated: a narrowed type is not assignable to `Chunk`.
-        const isObject: boolean = isRecord(next.value)
-        if (!isObject) throw badEventError(this.#context, next.value)
+        const event: unknown = next.value
+        if (!isRecord(event)) throw badEventError(this.#context, event)
         yield next.value
       }
     } finally {

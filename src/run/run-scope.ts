@@ -186,10 +186,7 @@ export function createScope(scope: ScopeParts): RunScope {
     key,
     isResumed: resumed !== undefined,
     countFrom: step => void Object.assign(sent, { last: step }),
-    outputOf,
-    approve,
-    ask,
-    ledger,
+    ...{ outputOf, approve, ask, ledger },
     runId: recorder.runId,
     place: () => `${recorder.runId} ${round}.${plugin.eventCount - before}`,
     model: input.model,
@@ -213,14 +210,7 @@ export function createScope(scope: ScopeParts): RunScope {
     repaired: repair => {
       if (repair.repairs.length > 0) emit({ type: 'repair', ...repair })
     },
-    restarted: (request, step) => {
-      const context = plugin.contextOf(request)
-      // Nothing is emitted of the answers that agents inside tools get.
-      if (!context) return
-      const { agentName: author, invocationContext } = context
-      reader.restarted({ author, branch: invocationContext.branch })
-      emit({ type: 'step-restart', step, author })
-    },
+    restarted: (request, step) => restartStep(scope, request, step),
     modelUsed: (request, step, model, usage) => {
       // The run's own requests report their usage with ADK's event.
       if (plugin.owns(request)) reader.modelCalled({ model, step }, plugin.placeOf(request))
@@ -250,6 +240,15 @@ export function createScope(scope: ScopeParts): RunScope {
       return limits.wrapUpGranted
     },
   }
+}
+
+/** Takes back what was emitted of the answer to a request. Nothing is emitted of those that agents inside tools get. */
+function restartStep({ plugin, reader, emit }: ScopeParts, request: object, step: number): void {
+  const context = plugin.contextOf(request)
+  if (!context) return
+  const { agentName: author, invocationContext } = context
+  reader.restarted({ author, branch: invocationContext.branch })
+  emit({ type: 'step-restart', step, author })
 }
 
 /** ADK's events one at a time, inside the run's scope. Each that arrives wakes the outbox, so that one wait serves both. */
