@@ -1,6 +1,7 @@
 /** `lango serve`: runs the server with the web chat until it is stopped. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { defined } from '../base/defined.js'
 import { within } from '../base/pause.js'
 import { redactText } from '../base/redact.js'
@@ -34,7 +35,8 @@ export async function serve(flags: Flags): Promise<number> {
   // A terminal shows warnings only, unless a level is configured; a log collector gets the configured level.
   const level = loaded.sources['log.level'] === undefined && process.stderr.isTTY ? 'warn' : log.level
   const logger = await createLogger({ ...log, level, destination: log.file })
-  const runtime = await createRuntime(await runtimeOptions(loaded, logger))
+  const options = await runtimeOptions(loaded, logger)
+  const runtime = await whenStoreIsThere(() => createRuntime(options), logger)
   const tokens = Object.keys(server.tokens)
   const times = closingTimes(server)
   try {
@@ -69,6 +71,27 @@ export async function serve(flags: Flags): Promise<number> {
   logger.close()
   process.exit(0)
 }
+
+/**
+ * Opens a runtime, and waits for a store that is not available yet, as a server waits for one that goes away later: in a
+ * cluster both may start at the same time. An error that another attempt cannot change, such as a refused password or a
+ * database that does not exist, is thrown at once. A signal ends the process meanwhile.
+ */
+async function whenStoreIsThere<T>(open: () => Promise<T>, logger: Logger): Promise<T> {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await open()
+    } catch (error) {
+      const mayCome = error instanceof AgentError && error.code === 'store-unavailable' && error.retryable
+      if (!mayCome) throw error
+      const retryInMs = Math.min(500 * 2 ** attempt, MOST_PAUSE_MS)
+      logger.warn('The server waits for its store', { error: error.message, retryInMs })
+      await sleep(retryInMs)
+    }
+  }
+}
+
+const MOST_PAUSE_MS = 5000
 
 /** How long stopping may take as a whole, and how much of it active runs may take to end. */
 function closingTimes({ graceMs, closeMs }: Pick<LangoConfig['server'], 'graceMs' | 'closeMs'>) {

@@ -190,12 +190,7 @@ export interface Runtime {
    * database that does not answer, keeps the process alive, so the caller exits. Runs that could not be handed over are
    * found by the next process.
    */
-  close(options?: CloseOptions): Promise<void>
-}
-
-export interface CloseOptions {
-  /** Default: as long as it takes. */
-  withinMs?: number | undefined
+  close(options?: { withinMs?: number }): Promise<void>
 }
 
 /**
@@ -453,7 +448,7 @@ class LangoRuntime implements Runtime {
     return (await import('./engine.js')).eraseFromEngine(this.#parts, userId, receipt)
   }
 
-  async close({ withinMs }: CloseOptions = {}): Promise<void> {
+  async close({ withinMs }: { withinMs?: number } = {}): Promise<void> {
     this.#isClosing = true
     clearInterval(this.#sweeper)
     const closed = this.#close(handoverGrace(withinMs))

@@ -1,6 +1,7 @@
 /**
- * The web chat's files. Only names that were listed from the folder are served, so no path can leave it. Files with
- * a hash in their name are cached; the page itself is revalidated every time.
+ * The web chat's files. Only names that were listed from the folder are served, so no path can leave it, and no hidden
+ * file, such as the stamp of the build. Files with a hash in their name are cached; the page itself is revalidated every
+ * time.
  */
 
 import { readdir, readFile } from 'node:fs/promises'
@@ -82,7 +83,7 @@ async function listFiles(root: string): Promise<Map<string, StaticFile>> {
   )
   const found = new Map<string, StaticFile>()
   for (const name of new Set([...names].map(name => name.replace(/\.br$/, '')))) {
-    if (/\.(gz|map)$/.test(name)) continue
+    if (/\.(gz|map)$|(^|\/)\./.test(name)) continue
     const compressed = COMPRESSED.filter(({ ending }) => names.has(name + ending)).map(
       ({ encoding, ending }) => ({ encoding, path: join(root, name + ending) }),
     )

@@ -152,7 +152,8 @@ export function toAgentError(
   }
   const isServersOwn = /^[0-9A-Z]{5}$/.test(code)
   if (!isServersOwn || code.startsWith('08') || code.startsWith('57P')) {
-    return unavailable(`cannot be reached (${reasonOf(error)}): ${connectionAdvice(error)}`, true)
+    // A certificate does not become valid by another attempt.
+    return unavailable(`cannot be reached (${reasonOf(error)}): ${connectionAdvice(error)}`, !isOfTls(error))
   }
   return new AgentError('internal', `${shownUrl} failed: ${messageOf(error)}`, {
     cause: error,
@@ -172,7 +173,7 @@ function permissionAdvice(message: string): string {
 function connectionAdvice(error: unknown): string {
   const reason = `${codeOf(error) ?? ''} ${messageOf(error)}`
   if (/ENOTFOUND|EAI_AGAIN/.test(reason)) return 'check the host name in the URL, and DNS'
-  if (/\bSSL\b|\bTLS\b|certificate|CERT_/i.test(reason)) {
+  if (isOfTls(error)) {
     return 'check TLS: sslmode in the URL, the certificate of the server, and NODE_EXTRA_CA_CERTS for a private authority'
   }
   if (/timeout exceeded when trying to connect/.test(reason))
@@ -181,6 +182,10 @@ function connectionAdvice(error: unknown): string {
     return 'check the network, the firewall and the number of connections that the server allows'
   }
   return 'check that the server runs and the address is correct'
+}
+
+function isOfTls(error: unknown): boolean {
+  return /\bSSL\b|\bTLS\b|certificate|CERT_/i.test(`${codeOf(error) ?? ''} ${messageOf(error)}`)
 }
 
 /** A failed connection to several addresses has no message of its own. */

@@ -80,6 +80,7 @@ export async function openForeignPostgres(location: PostgresLocation): Promise<F
 class PostgresDatabase implements SqlDatabase {
   readonly dialect = POSTGRES
   readonly work = { statements: 0, control: 0, commits: 0 }
+  isFull = false
   readonly #connections: PostgresConnections
   readonly #location: PostgresLocation
   readonly #prepared = new Map<string, { name: string; text: string }>()
@@ -243,6 +244,7 @@ class PostgresDatabase implements SqlDatabase {
           (isLostStatement(error) && this.#connections.stopPreparing()) ||
           (isBroken(error) && (isFirst || isOut) && mayRepeat()) ||
           (isUnreachable(error) && isOut && mayRepeat())
+        if (codeOf(error) === DISK_FULL) this.isFull = true
         if (!again) throw toAgentError(error, this.#location)
         // When a server drops its connections, the pool notices each of them with a delay.
         await new Promise(resume => setTimeout(resume, Math.min(10 * attempts, MOST_PAUSE_MS)))
@@ -280,6 +282,7 @@ function nameOf(text: string): string {
 
 /** Serialization failure and deadlock: the transaction changed nothing and may be retried. */
 const RUN_AGAIN: ReadonlySet<string> = new Set(['40001', '40P01'])
+const DISK_FULL = '53100'
 const MOST_ATTEMPTS = 5
 const MOST_PAUSE_MS = 250
 /** How long a server that was reached before is waited for: less than a lease lasts. */

@@ -52,6 +52,8 @@ export interface SqlDatabase {
   backup?(path: string, options: BackupOptions): Promise<BackupReceipt>
   /** Whether the error reports a violated unique index. */
   isDuplicate(error: unknown): boolean
+  /** A write has failed because the disk was full. Set by the database, taken back by its user. */
+  isFull: boolean
   /** Fails when the database cannot be reached, or its file is not the one that was opened. */
   check(): Promise<void>
   close(): Promise<void>

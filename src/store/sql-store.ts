@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { AgentError } from '../errors.js'
 import type { Message, Session, SessionKey, State, StoredMessage } from '../session/message.js'
 import type { AcceptedRun, OpenedRun, RunBegin, RunOpening } from '../session/run-store.js'
@@ -56,6 +57,10 @@ export async function openSqlStore(database: SqlDatabase): Promise<DriverStore> 
   }
   return new SqlStore(database)
 }
+
+/** Stored and deleted to find out whether the database can grow. */
+const PROBE: SessionKey = { appName: 'lango:ready', userId: 'lango:ready', sessionId: 'probe' }
+const PROBE_BYTES = 64 * 1024
 
 class SqlStore implements DriverStore {
   readonly runs: SqlRuns
@@ -198,10 +203,24 @@ class SqlStore implements DriverStore {
     return this.#leases.acquire(key, options)
   }
 
-  /** Also loads what is loaded on use: a server that is ready loads nothing more. */
+  /**
+   * Also loads what is loaded on use: a server that is ready loads nothing more. After a write that failed because the disk
+   * was full, it fails until a session of some size can be stored.
+   */
   async check(): Promise<void> {
     await Promise.all([this.#runWriter(), import('./sql-erase.js'), import('./sql-fork.js')])
     await this.#database.check()
+    if (!this.#database.isFull) return
+    this.#database.isFull = false
+    try {
+      await this.deleteSession(PROBE)
+      // Random: a database may compress what it stores.
+      await this.createSession(PROBE, { probe: randomBytes(PROBE_BYTES).toString('hex') })
+      await this.deleteSession(PROBE)
+    } catch (error) {
+      this.#database.isFull = true
+      throw error
+    }
   }
 
   /** Loaded on use, as erasing and copying are: commands that only list sessions start faster without it. */

@@ -7,9 +7,10 @@ import type { Dialect, Row, SqlDatabase, SqlValue, Statement, Task } from './sql
 import {
   BUSY_TIMEOUT_MS,
   checkpointInThread,
-  errcodeOf,
   type FileGuard,
   isBusy,
+  isDuplicate,
+  isFull,
   LOG_CHECKED_FOR_MS,
   toAgentError,
   unavailable,
@@ -33,6 +34,8 @@ interface Pending {
 export class SqliteDatabase implements SqlDatabase {
   readonly dialect = SQLITE
   readonly work = { statements: 0, control: 0, commits: 0 }
+  readonly isDuplicate = isDuplicate
+  isFull = false
   readonly #connection: DatabaseSyncInstance
   readonly #file: string
   readonly #guard: FileGuard | undefined
@@ -94,11 +97,6 @@ export class SqliteDatabase implements SqlDatabase {
   async check(): Promise<void> {
     await this.#reading(() => this.#guard?.check())
     await this.run({ text: 'SELECT 1 FROM lango_schema LIMIT 1', parameters: [] })
-  }
-
-  isDuplicate(error: unknown): boolean {
-    const code = errcodeOf(error) ?? errcodeOf((error as { cause?: unknown }).cause)
-    return code === 1555 || code === 2067
   }
 
   async emptyLog(): Promise<boolean> {
@@ -228,6 +226,7 @@ export class SqliteDatabase implements SqlDatabase {
 
   /** A file that has changed explains most errors better than SQLite does. */
   #reasonOf(error: unknown): unknown {
+    this.isFull ||= isFull(error)
     try {
       if (!(error instanceof AgentError)) this.#guard?.check()
       return toAgentError(error, this.#file)

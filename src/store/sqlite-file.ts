@@ -337,6 +337,15 @@ export function isBusy(error: unknown): boolean {
   return primary === 5 || primary === 6
 }
 
+export function isFull(error: unknown): boolean {
+  return ((errcodeOf(error) ?? 0) & 0xff) === 13
+}
+
+export function isDuplicate(error: unknown): boolean {
+  const code = errcodeOf(error) ?? errcodeOf((error as { cause?: unknown }).cause)
+  return code === 1555 || code === 2067
+}
+
 /** Maps SQLite's error codes to AgentErrors. An AgentError is returned unchanged. */
 export function toAgentError(error: unknown, file: string): unknown {
   const code = errcodeOf(error)

@@ -5,6 +5,9 @@ import { pathToFileURL } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
 import { createClient } from '../../src/client/create-client.js'
 import { startStrictProvider } from '../../src/testing/start-strict-provider.js'
+import { eventually } from '../support/eventually.js'
+import { createStoreDatabase } from '../support/postgres.js'
+import { startTcpProxy } from '../support/tcp-proxy.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { lango, startLango } from './lango.js'
 
@@ -96,5 +99,37 @@ test('when lango serve listens, everything that runs, messages and checks need i
   expect(await client.session('s1')).toMatchObject({ totalMessages: 2 })
   for (const path of ['/api/models', '/api/sessions/s1/lint', '/metrics', '/api/openapi.json']) {
     expect((await fetch(url + path)).status, path).toBe(200)
+  }
+})
+
+test('lango serve waits for a database that is not there yet, and refuses a wrong password or name at once', {
+  timeout: 120_000,
+}, async () => {
+  const database = await createStoreDatabase()
+  onTestFinished(() => database.drop())
+  const proxy = await startTcpProxy(1)
+  onTestFinished(() => proxy.close())
+  const cwd = await temporaryFolder()
+  const at = (change: Partial<URL>) => Object.assign(new URL(database.url), change).href
+  const args = (store: string) => ['serve', '--port', '0', '--json', '--store', store]
+  const child = startLango(args(at({ port: String(proxy.port) })), { cwd })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  let log = ''
+  child.stderr?.on('data', chunk => {
+    log += chunk
+  })
+  await eventually(() => log.split('The server waits for its store').length).toBeGreaterThan(2)
+  proxy.leadTo(Number(new URL(database.url).port))
+  const lines = createInterface({ input: child.stdout ?? process.stdin })[Symbol.asyncIterator]()
+  const { url } = JSON.parse((await lines.next()).value ?? '{}') as { url: string }
+  expect((await fetch(`${url}/api/ready`)).status).toBe(200)
+  const wrong = [
+    [at({ password: 'wrong' }), 'refused the login'],
+    [at({ pathname: '/nowhere' }), 'does not exist: create the database first'],
+  ] as const
+  for (const [store, problem] of wrong) {
+    const { code, stderr } = await lango(args(store), { cwd })
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining(problem) })
+    expect(stderr).not.toContain('waits for its store')
   }
 })

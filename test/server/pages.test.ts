@@ -1,8 +1,14 @@
-import { rmSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { brotliCompressSync } from 'node:zlib'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
+import { checkedStore } from '../../src/store/checked-store.js'
+import { parseStoreUrl } from '../../src/store/open-store.js'
+import { sql } from '../../src/store/sql-database.js'
+import { openSqlStore } from '../../src/store/sql-store.js'
+import { openSqlite } from '../../src/store/sqlite.js'
+import { createStoreDatabase } from '../support/postgres.js'
 import { rawRequest } from '../support/raw-request.js'
 import { startServer } from '../support/start-server.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
@@ -102,6 +108,53 @@ test('a path that does not exist is answered with a problem document', async () 
   expect(answer.status).toBe(404)
   expect(answer.headers['content-type']).toContain('application/problem+json')
   expect(answer.json()).toMatchObject({ code: 'not-found', type: 'urn:lango:problem:not-found', status: 404 })
+})
+
+test('a server whose disk is full is not ready after a failed write, until there is space again', async () => {
+  const location = parseStoreUrl(`sqlite:${join(await temporaryFolder(), 'lango.db')}`)
+  if (location.driver !== 'sqlite') throw new TypeError('not a file')
+  const database = await openSqlite(location)
+  const pragma = async (name: string, value = '') =>
+    Number(Object.values((await database.run(sql(`PRAGMA ${name}${value}`)))[0] ?? {})[0])
+  const store = checkedStore(await openSqlStore(database))
+  onTestFinished(() => store.close())
+  const { url, runtime } = await startServer({ store })
+  expect((await rawRequest(url, '/api/ready')).status).toBe(200)
+  await pragma('max_page_count', ` = ${await pragma('page_count')}`)
+  const long = { sessionId: 's1', text: `say 1 ${'x'.repeat(200_000)}` }
+  await expect(runtime.runAndCollect(long)).rejects.toMatchObject({ code: 'store-unavailable' })
+  for (const _time of [1, 2]) expect((await rawRequest(url, '/api/ready')).status).toBe(503)
+  await pragma('max_page_count', ' = 1000000')
+  expect((await rawRequest(url, '/api/ready')).status).toBe(200)
+  expect(await store.listSessions({ appName: 'lango:ready' })).toMatchObject({ sessions: [] })
+  expect(await runtime.runAndCollect(long)).toMatchObject({ finishReason: 'stop' })
+})
+
+test('a server whose database server has a full disk is not ready after a failed write, until there is space again', async () => {
+  const database = await createStoreDatabase()
+  onTestFinished(() => database.drop())
+  const { url, runtime } = await startServer({ store: database.url })
+  await database.query(`CREATE FUNCTION is_full() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END $$`)
+  await database.query(
+    'CREATE TRIGGER full_disk BEFORE INSERT ON lango_sessions FOR EACH ROW EXECUTE FUNCTION is_full()',
+  )
+  expect((await rawRequest(url, '/api/ready')).status).toBe(200)
+  await expect(runtime.runAndCollect({ sessionId: 's1', text: 'say 1' })).rejects.toMatchObject({
+    code: 'store-unavailable',
+  })
+  for (const _time of [1, 2]) expect((await rawRequest(url, '/api/ready')).status).toBe(503)
+  await database.query('DROP TRIGGER full_disk ON lango_sessions')
+  expect((await rawRequest(url, '/api/ready')).status).toBe(200)
+  await runtime.close()
+})
+
+test('hidden files of the page, such as the stamp of its build, are not served', async () => {
+  const webRoot = await temporaryFolder()
+  for (const name of ['index.html', '.digest', '.digest.br']) writeFileSync(join(webRoot, name), name)
+  const { url } = await startServer({ webRoot })
+  expect((await rawRequest(url, '/index.html')).status).toBe(200)
+  expect((await rawRequest(url, '/.digest')).status).toBe(404)
 })
 
 test('a server whose database file was deleted is not ready and accepts no run', async () => {

@@ -6,6 +6,7 @@ import type { Provider } from '../../src/provider/provider.js'
 import type { ScheduleOptions } from '../../src/runtime/options.js'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
 import { type RunningServer, type ServeOptions, serve } from '../../src/server/serve.js'
+import type { SessionStore } from '../../src/session/session-store.js'
 import { type Child, runScript } from './child.js'
 import { dangerTool, obedientProvider } from './obedient-provider.js'
 import { searchTool } from './tools.js'
@@ -16,14 +17,14 @@ export interface TestServer extends RunningServer {
 }
 
 export interface TestServerOptions extends Partial<Omit<ServeOptions, 'runtime'>> {
-  store?: string
+  store?: string | SessionStore
   /** Instead of the model that follows the commands in its prompt; its id is `play`. */
   provider?: Provider
   schedules?: readonly ScheduleOptions[]
 }
 
 export function createTestRuntime(
-  store: string,
+  store: string | SessionStore,
   logger: Logger = silentLogger,
   provider: Provider = obedientProvider,
   schedules?: readonly ScheduleOptions[],
