@@ -39,8 +39,11 @@ export type OnUnknown = 'retry' | 'tell' | 'ask' | 'fail'
 /** A person's answer about a call whose outcome is unknown: it took effect; it did not, run it; leave it unknown. */
 export type OutcomeAnswer = 'happened' | 'run' | 'leave'
 
-/** A person's or a program's answer to what a run waits for. An object is the response of the call itself. */
-export type RunAnswer = ApprovalAnswer | OutcomeAnswer | CallResponse
+/** The call took effect, and this is what it returned: for a node of a workflow whose output another node uses. */
+export type ConfirmedOutcome = { readonly happened: true; readonly result: unknown }
+
+/** A person's or a program's answer to what a run waits for. Another object is the response of the call itself. */
+export type RunAnswer = ApprovalAnswer | OutcomeAnswer | ConfirmedOutcome | CallResponse
 
 /** The result of a long-running tool of ADK's, or a confirmation with a payload: `{ confirmed, payload }`. */
 export type CallResponse = Readonly<Record<string, unknown>>

@@ -10,9 +10,10 @@
  * ADK offers no place for this, so the method that runs every node is wrapped, once per process. Nothing changes for
  * nodes that work with another session service.
  */
+import { z } from 'zod'
 import { AgentError, messageOf } from '../errors.js'
 import type { NodeJournal, ReplayedNode } from '../session/session-journal.js'
-import { callsByContext } from '../session/tool-calls.js'
+import { callsByContext, type NodeOutput } from '../session/tool-calls.js'
 import { ADK_ABORT } from './adk-quirks.js'
 import {
   BaseNode,
@@ -68,7 +69,7 @@ export interface NodeHooks {
 /** What the nodes that work with a session service share. Most sessions have no nodes: it is made for the first one. */
 export interface NodeService {
   readonly hooks: NodeHooks
-  opened?: { nodes: NodeJournal<Event> | undefined; appends: NodeAppends }
+  opened?: { nodes: NodeJournal<Event> | undefined; appends: NodeAppends; places: NodePlaces }
 }
 
 /** By session service. */
@@ -85,9 +86,10 @@ export function wrapNodes(): void {
     service?.hooks.onNode?.(this)
     const work = () => run.call(this, context, input)
     if (!service) return yield* work()
-    service.opened ??= { nodes: service.hooks.openNodes?.(), appends: new NodeAppends() }
-    const { nodes, appends } = service.opened
-    const events = nodes ? recordedEvents(this, { context, input, nodes, work }) : work()
+    service.opened ??= { nodes: service.hooks.openNodes?.(), appends: new NodeAppends(), places: new Map() }
+    const { nodes, appends, places } = service.opened
+    places.set(context.nodePath, this)
+    const events = nodes ? recordedEvents(this, { context, input, nodes, places, work }) : work()
     for await (const event of events) {
       yield event
       if (!event.partial) await appends.wait(context, event)
@@ -99,13 +101,18 @@ interface NodeWork {
   context: NodeContext
   input: unknown
   nodes: NodeJournal<Event>
+  places: NodePlaces
   work(): Events
 }
 
+/** The nodes that work with a session service, by their paths. */
+type NodePlaces = Map<string, BaseNode>
+
 /** The events of a node, recorded under its path. */
-async function* recordedEvents(node: BaseNode, { context, input, nodes, work }: NodeWork): Events {
+async function* recordedEvents(node: BaseNode, given: NodeWork): Events {
+  const { context, nodes } = given
   const { nodePath: path } = context
-  const events = isWhole(node) ? wholeEvents(node, { context, input, nodes, work }) : work()
+  const events = isWhole(node) ? wholeEvents(node, given) : given.work()
   try {
     for (;;) {
       const next = await nodes.inside(path, () => events.next())
@@ -128,10 +135,11 @@ function isWhole(node: BaseNode): boolean {
 }
 
 /** An execution of a node that is recorded as a whole. One that an earlier attempt of the run has ended is not repeated. */
-async function* wholeEvents(node: BaseNode, { context, input, nodes, work }: NodeWork): Events {
+async function* wholeEvents(node: BaseNode, { context, input, nodes, places, work }: NodeWork): Events {
   const signal = context.abortSignal ?? context.invocationContext.abortSignal ?? new AbortController().signal
   const { nodePath: path, branch = '', invocationId } = context
-  const begun = await nodes.begin({ name: node.name, path, branch, invocationId, input, signal })
+  const output = () => outputOf(node, path, places)
+  const begun = await nodes.begin({ name: node.name, path, branch, invocationId, input, signal, output })
   if (!begun) return yield* work()
   if (!('attempt' in begun)) return yield* eventsAgain(node, context, begun)
   callsByContext.set(context, begun)
@@ -155,6 +163,29 @@ async function* wholeEvents(node: BaseNode, { context, input, nodes, work }: Nod
     else await begun.end('failed', { events: made, error: messageOf(error), errorName: classOf(error) })
     throw error
   }
+}
+
+/** The output of a node: its schema, and whether anything but the run's answer or a model depends on it. */
+function outputOf(node: BaseNode, path: string, places: NodePlaces): NodeOutput {
+  const { outputSchema } = node
+  const isUsed = outputSchema !== undefined || isOutputUsed(node, path, places)
+  // Other schemas than Zod's are not described here; ADK checks the output with them.
+  if (typeof outputSchema !== 'object' || !('_zod' in outputSchema)) return { isUsed }
+  try {
+    return { isUsed, schema: z.toJSONSchema(outputSchema as unknown as z.ZodType, { io: 'input' }) }
+  } catch {
+    return { isUsed }
+  }
+}
+
+/** Whether another node gets the output, or code that runs the node. The last nodes of a workflow make its output. */
+function isOutputUsed({ name }: BaseNode, path: string, places: NodePlaces): boolean {
+  const above = path.slice(0, Math.max(0, path.lastIndexOf('.')))
+  const parent = places.get(above)
+  if (!parent || above === '') return false
+  if (!isWorkflow(parent) || !parent.graph) return true
+  const isFollowed = parent.graph.edges.some(({ fromNode }) => fromNode.name === name)
+  return isFollowed || isOutputUsed(parent, above, places)
 }
 
 async function* eventsAgain(node: BaseNode, context: NodeContext, begun: ReplayedNode<Event>): Events {

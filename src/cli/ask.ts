@@ -1,5 +1,6 @@
 import { createInterface } from 'node:readline'
-import type { OutcomeAnswer } from '../tool.js'
+import { parseJson } from '../base/json.js'
+import type { RunAnswer } from '../tool.js'
 import { note } from './output.js'
 import { fitText, plainLine } from './plain-text.js'
 
@@ -36,13 +37,23 @@ export function askLine(question: string, signal?: AbortSignal): Promise<string 
   })
 }
 
-/** Asks whether a call took effect. No answer leaves it unknown. */
+interface AskedCall {
+  name: string
+  args: Readonly<Record<string, unknown>>
+  needsResult?: boolean | undefined
+}
+
+/** Asks whether a call took effect, and what it returned where that is needed. No answer leaves it unknown. */
 export async function askOutcome(
-  { name, args }: { name: string; args: Readonly<Record<string, unknown>> },
+  { name, args, needsResult }: AskedCall,
   signal: AbortSignal,
-): Promise<OutcomeAnswer> {
+): Promise<RunAnswer> {
   note(`It is not known whether ${name} took effect: ${fitText(plainLine(JSON.stringify(args)), 4000)}`)
   const said = await ask('It [h]appened, it did not: [r]un it, [L]eave it: ', signal)
+  if (said.startsWith('h') && needsResult) {
+    const result = await askLine('What it returned, as JSON: ', signal)
+    return result === undefined ? 'leave' : { happened: true, result: parseJson(result) }
+  }
   if (said.startsWith('h')) return 'happened'
   return said.startsWith('r') ? 'run' : 'leave'
 }

@@ -1,9 +1,10 @@
 /** What `lango run` and `lango runs resume` print of a run, what they ask, and their exit codes. */
 import { breaksIn, withoutBreaks } from '../base/prefix-break.js'
+import { AgentError, messageOf } from '../errors.js'
 import { OpenQuestions, type RunQuestion } from '../run/open-questions.js'
 import type { RunEvent, RunFinishReason } from '../run/run-event.js'
 import type { Runtime } from '../runtime/runtime.js'
-import type { ApprovalAnswer, CallResponse, OutcomeAnswer } from '../tool.js'
+import type { ApprovalAnswer, CallResponse, RunAnswer } from '../tool.js'
 import { missingText, sourceLabel, switchText, waitText } from '../transcript/item.js'
 import { questionForm } from '../transcript/question-form.js'
 import { answerExample, questionText } from '../transcript/questions.js'
@@ -59,9 +60,9 @@ export async function readRun(
       questions.add(event)
       if (event.type === 'tool-unknown' && event.asks && !flags.wait)
         void decideOutcome(event, flags, AbortSignal.any([stop.signal, over.signal]))
-          // Fails when the run has ended, or has an answer from elsewhere.
           .then(said => runtime.answer(event.runId, event.id, said))
-          .catch(() => {})
+          // It has ended, or has an answer from elsewhere, or the answer does not fit: then it still waits.
+          .catch(error => isRefused(error) && note(messageOf(error)))
       Object.assign(found, { runId: event.runId, sessionId: event.sessionId })
       if (event.type === 'run-finish') found.finishReason = event.finishReason
     }
@@ -114,6 +115,8 @@ export interface Call {
   name: string
   reason?: string | undefined
   args: Readonly<Record<string, unknown>>
+  /** Of an unknown outcome: see `RunQuestion`. */
+  needsResult?: boolean | undefined
 }
 
 /** A person's answer, or a refusal where there is no terminal. */
@@ -140,7 +143,11 @@ export async function decide(
 }
 
 /** Nothing but a person's word says whether a call took effect: `--yes` does not. */
-async function decideOutcome(call: Call, flags: Flags, signal: AbortSignal): Promise<OutcomeAnswer> {
+function isRefused(error: unknown): boolean {
+  return error instanceof AgentError && error.code === 'invalid-argument'
+}
+
+async function decideOutcome(call: Call, flags: Flags, signal: AbortSignal): Promise<RunAnswer> {
   if (!flags.json && canAsk()) return askOutcome(call, signal)
   if (!flags.quiet)
     note(

@@ -267,7 +267,7 @@ export const RUN_COMMANDS: CommandSpec = {
       name: 'answer',
       summary: 'answer a tool call that waits for a person',
       description:
-        'Answers a tool call that waits for a person. An approval is answered with once, always or no. A call whose outcome\nis unknown is answered with happened (it took effect), run (it did not: run it) or leave (it stays unknown).\nA run that waits without a process is continued by a server on the store, or by "lango runs resume".',
+        'Answers a tool call that waits for a person. An approval is answered with once, always or no. A call whose outcome\nis unknown is answered with happened (it took effect), run (it did not: run it) or leave (it stays unknown);\n{"happened":true,"result":…} also gives the output of a node of a workflow.\nA run that waits without a process is continued by a server on the store, or by "lango runs resume".',
       arguments: [
         { name: '<id>', description: 'the run' },
         { name: '<call>', description: 'the tool call' },

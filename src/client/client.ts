@@ -397,8 +397,8 @@ export interface LangoClient {
   resume(runId: string): Promise<StartedRun>
   /**
    * Answers the approval request of a tool call (`once`, `always`, `no`), or says whether a call with an unknown outcome
-   * took effect (`happened`, `run`, `leave`); the latter also after the run has ended. An object is the result of a
-   * long-running tool.
+   * took effect (`happened`, `run`, `leave`, or `{ happened: true, result }` with the output of a workflow's node); the
+   * words also after the run has ended. Another object is the result of a long-running tool.
    *
    * ```ts no-run: needs a running server
    * import { createClient } from 'lango/client'

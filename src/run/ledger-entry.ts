@@ -65,11 +65,7 @@ export function isAsked(restored: RestoredCalls | undefined, callId: string): bo
 }
 
 /** What is reported about an unknown outcome. */
-export function outcomeEvent(
-  entry: LedgerEntry,
-  idempotencyKey: string,
-  more: { asks?: boolean; answer?: OutcomeAnswer },
-): RunEventBody {
+export function outcomeEvent(entry: LedgerEntry, idempotencyKey: string, more: OutcomeReport): RunEventBody {
   const { callId: id, tool: name, args } = entry.facts
   const { author, policy } = entry
   const facts = { author, id, name, args: { ...args }, idempotencyKey, policy: policy.onUnknown }
@@ -78,11 +74,21 @@ export function outcomeEvent(
   return { type: 'tool-unknown', ...facts, ...more, ...executions }
 }
 
+/** A question about an unknown outcome, or the answer to it, as it is reported. */
+export type OutcomeReport = Partial<
+  Pick<
+    Extract<RunEventBody, { type: 'tool-unknown' }>,
+    'asks' | 'needsResult' | 'resultSchema' | 'answer' | 'result'
+  >
+>
+
 /** What was reported about an unknown outcome. */
 export interface ReportedOutcome {
   callId: string
   asks: boolean
   answer?: OutcomeAnswer | undefined
+  /** What the call returned, as a person has said. */
+  result?: unknown
   /** How often the call had been executed by then. */
   executions: number
 }
@@ -180,7 +186,7 @@ export function interruptedCall({ restored, ended }: LedgerEntry): ToolCallRecor
   return isOpen && !ended ? restored : undefined
 }
 
-function asAnswer(response: unknown): Record<string, unknown> {
+export function asAnswer(response: unknown): Record<string, unknown> {
   return isRecord(response) ? response : { result: response ?? null }
 }
 
@@ -335,11 +341,6 @@ export class LastEvents {
       return entry?.ended ? [{ ...changeOf(entry, 'done'), result: entry.ended.result }] : []
     })
   }
-}
-
-/** What the model reads when a person has confirmed the effect of a call. */
-export const CONFIRMED = {
-  result: 'A person has confirmed that this call took effect. It was not run again.',
 }
 
 export function outcomeUnknown({ tool, callId }: ToolCallFacts): AgentError {

@@ -55,12 +55,13 @@ class NodeRuns implements NodeJournal<Event> {
   async begin(execution: NodeExecution): Promise<BegunNode | ReplayedNode<Event> | undefined> {
     const { ledger, resumed } = this.#parts
     const { replay } = resumed ?? {}
-    const { name, path, branch, input, signal } = execution
+    const { name, path, branch, input, signal, output } = execution
     const { id, callId } = this.#idOf(execution)
     const isBelow = (other: string) => other.startsWith(`${path}.`)
     const runsNodes = replay?.hasNode(isBelow) || resumed?.calls.rows.some(row => isBelow(row.callId))
     const recorded = ledger.recorded(id)
     if (recorded && runsNodes) return undefined
+    if (recorded && 'confirmed' in recorded.answer) return confirmed(recorded.answer)
     if (recorded) {
       // Written by this file.
       const end = recorded.answer as unknown as NodeEnd
@@ -69,7 +70,8 @@ class NodeRuns implements NodeJournal<Event> {
     }
     if (!runsNodes) await replay?.untilLive(`node "${name}" begins`, { branch, node: path })
     const own = { effect: 'once', onUnknown: runsNodes ? 'retry' : 'ask' } as const
-    const call = { id, callId, tool: name, args: { input }, author: name, own, signal, isAwaited: true }
+    const facts = { id, callId, tool: name, args: { input }, author: name }
+    const call = { ...facts, own, signal, isAwaited: true, output }
     const begun = await nodeScope.run('', () => ledger.begin(call))
     if (begun && 'answer' in begun) return confirmed(begun.answer)
     return begun && begunNode(begun)
@@ -91,7 +93,7 @@ function begunNode({ idempotencyKey, attempt, endsWith, end }: BegunCall): Begun
 
 /** A node that is not executed: a person has confirmed that it took effect, or it is not known. */
 function confirmed(answer: Record<string, unknown>): ReplayedNode<Event> {
-  if (!('error' in answer)) return { confirmed: answer }
+  if ('confirmed' in answer) return { confirmed: answer.confirmed }
   const error = new AgentError('tool-outcome-unknown', String(answer.error))
   throw Object.assign(error, { name: ADK_ABORT })
 }

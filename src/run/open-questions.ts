@@ -14,6 +14,10 @@ export interface RunQuestion {
   /** `approval`: once, always or no. `outcome`: happened, run or leave. `result`: an object, of a long-running tool. */
   asks: 'approval' | 'outcome' | 'result'
   reason?: string
+  /** Of an outcome: `happened` needs the result, `{ happened: true, result }`, because a node of a workflow uses it. */
+  needsResult?: boolean
+  /** The JSON schema of that result, if there is one. */
+  resultSchema?: Readonly<Record<string, unknown>>
 }
 
 /** A question, and the call that it is about if it has an id of its own: a confirmation, or what a tool asks while it works. */
@@ -49,7 +53,12 @@ export function questionIn(event: RunEvent): OpenQuestion | undefined {
       }
     }
     case 'tool-unknown':
-      return event.asks && event.answer === undefined ? asked(event, 'outcome') : undefined
+      if (!event.asks || event.answer !== undefined) return undefined
+      return {
+        ...asked(event, 'outcome'),
+        ...(event.needsResult ? { needsResult: true } : {}),
+        ...(event.resultSchema ? { resultSchema: event.resultSchema } : {}),
+      }
     default:
       return undefined
   }

@@ -281,6 +281,7 @@ function note(progress: RunProgress, event: RunEventBody): void {
         callId: event.id,
         asks: event.asks ?? event.answer !== undefined,
         answer: event.answer,
+        result: event.result,
         executions: event.executions ?? 0,
       })
       return

@@ -1,3 +1,4 @@
+import { defined } from '../base/defined.js'
 import { isRecord } from '../base/is-record.js'
 import { timerMs } from '../base/timer-ms.js'
 import { AgentError } from '../errors.js'
@@ -73,6 +74,24 @@ export function openApprovalDesk(options: RunDeskOptions): ApprovalDesk {
 /** Whether an answer is about an unknown outcome. */
 export function isOutcome(answer: RunAnswer): answer is OutcomeAnswer {
   return answer === 'happened' || answer === 'run' || answer === 'leave'
+}
+
+/** Whether an answer is one of the words for an approval. */
+export function isApproval(answer: RunAnswer): answer is ApprovalAnswer {
+  return typeof answer === 'string' && !isOutcome(answer)
+}
+
+/** What a person says about an unknown outcome, and the result of the call if they give it. */
+export interface GivenOutcome {
+  readonly answer: OutcomeAnswer
+  readonly result?: unknown
+}
+
+/** An answer as far as it is about an unknown outcome. */
+export function outcomeIn(answer: RunAnswer): GivenOutcome | undefined {
+  if (typeof answer === 'string') return isOutcome(answer) ? { answer } : undefined
+  if (answer.happened !== true) return undefined
+  return { answer: 'happened', ...defined({ result: answer.result }) }
 }
 
 /** The answer of a caller's callback. One that fails has not approved. */
@@ -204,55 +223,8 @@ export class ApprovalDesk {
   }
 }
 
-function startTimer(end: () => void, timeoutMs: number | undefined): NodeJS.Timeout | undefined {
+export function startTimer(end: () => void, timeoutMs: number | undefined): NodeJS.Timeout | undefined {
   return timeoutMs === undefined ? undefined : setTimeout(end, timerMs(timeoutMs))
-}
-
-/** Calls that wait for a person's word about an unknown outcome. Without one, in time, it stays unknown. */
-export class OutcomeDesk {
-  readonly #waiting = new Map<string, (answer: OutcomeAnswer) => void>()
-  /** Answers that came before their calls asked. */
-  readonly #early = new Map<string, OutcomeAnswer>()
-
-  get isWaiting(): boolean {
-    return this.#waiting.size > 0
-  }
-
-  request(callId: string, signal: AbortSignal, timeoutMs?: number): Promise<OutcomeAnswer> {
-    if (signal.aborted || this.#waiting.has(callId)) return Promise.resolve('leave')
-    const early = this.#early.get(callId)
-    this.#early.delete(callId)
-    if (early !== undefined) return Promise.resolve(early)
-    return new Promise(resolve => {
-      const leave = () => end('leave')
-      const timer = startTimer(leave, timeoutMs)
-      const end = (answer: OutcomeAnswer) => {
-        this.#waiting.delete(callId)
-        clearTimeout(timer)
-        signal.removeEventListener('abort', leave)
-        resolve(answer)
-      }
-      signal.addEventListener('abort', leave, { once: true })
-      this.#waiting.set(callId, end)
-    })
-  }
-
-  /** Answers a waiting call. False when no call with this id waits. */
-  answer(callId: string, answer: OutcomeAnswer): boolean {
-    const end = this.#waiting.get(callId)
-    // A signal from another process may hold any value: only the two plain words change anything.
-    end?.(answer === 'happened' || answer === 'run' ? answer : 'leave')
-    return end !== undefined
-  }
-
-  /** Answers a call that waits, or that will ask. */
-  expect(callId: string, answer: OutcomeAnswer): void {
-    if (!this.answer(callId, answer)) this.#early.set(callId, answer)
-  }
-
-  close(): void {
-    for (const end of [...this.#waiting.values()]) end('leave')
-  }
 }
 
 /** What a tool asks a person while it is executed. */

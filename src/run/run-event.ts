@@ -192,7 +192,13 @@ export type RunEventBody =
       idempotencyKey: string
       policy: OnUnknown
       asks?: boolean
+      /** With `asks`: `happened` needs the result of the call, because a node of a workflow uses it. */
+      needsResult?: boolean
+      /** With `needsResult`: the JSON schema of the result, if there is one. */
+      resultSchema?: Readonly<Record<string, unknown>>
       answer?: OutcomeAnswer
+      /** With the answer `happened`: what the call returned, as far as the person has said it. */
+      result?: unknown
       /** With `asks` or `answer`: how often this call had been executed by then. An answer says nothing about later ones. */
       executions?: number
     }

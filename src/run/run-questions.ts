@@ -1,15 +1,17 @@
 /** What a run asks of people: approvals, unknown outcomes, and what ADK asks between two rounds. */
 import type { Content } from '../adk/sdk.js'
 import { messageOf } from '../errors.js'
-import type { ApprovalOutcome, OutcomeAnswer, RunAnswer } from '../tool.js'
+import type { ApprovalOutcome, RunAnswer } from '../tool.js'
 import type { OpenCall, PendingCalls } from './pending-calls.js'
 import type { RunProgress } from './resumed-run.js'
 import { RoundQuestions, waitEntry } from './round-questions.js'
 import {
   type ApprovalDesk,
-  isOutcome,
+  type GivenOutcome,
+  isApproval,
   type OnApproval,
   openApprovalDesk,
+  outcomeIn,
   type PendingApproval,
   type PendingQuestion,
   QuestionDesk,
@@ -48,8 +50,8 @@ interface OutcomeQuestions {
   readonly isAsking: boolean
   resultOf(id: string): unknown
   isUnsettled(id: string): boolean
-  answer(callId: string, answer: OutcomeAnswer): boolean
-  expect(callId: string, answer: OutcomeAnswer): void
+  answer(callId: string, given: GivenOutcome): boolean
+  expect(callId: string, given: GivenOutcome): void
 }
 
 /** What a run asks of people. A run that waits for them and does nothing else is left after a while. */
@@ -123,16 +125,18 @@ export class RunQuestions {
   answer(callId: string, answer: RunAnswer): boolean {
     if (this.#questions.answer(callId, answer)) return true
     if (this.#between.take(callId, answer)) return true
-    if (isOutcome(answer)) return this.#parts.ledger?.answer(callId, answer) ?? false
-    return typeof answer === 'string' && this.#desk.answer(callId, answer)
+    const outcome = outcomeIn(answer)
+    if (outcome) return this.#parts.ledger?.answer(callId, outcome) ?? false
+    return isApproval(answer) && this.#desk.answer(callId, answer)
   }
 
   /** Answers a call that waits, or that will ask. */
   expect(callId: string, answer: RunAnswer): void {
     if (this.#questions.answer(callId, answer)) return
     if (this.#between.take(callId, answer)) return
-    if (isOutcome(answer)) this.#parts.ledger?.expect(callId, answer)
-    else if (typeof answer === 'string') this.#desk.expect(callId, answer)
+    const outcome = outcomeIn(answer)
+    if (outcome) this.#parts.ledger?.expect(callId, outcome)
+    else if (isApproval(answer)) this.#desk.expect(callId, answer)
   }
 
   /** Leaves the run when it has waited for a while. A caller that is asked, and a limit of time, need the run in memory. */

@@ -1,4 +1,5 @@
 /** How a run is stopped and answered: in this process by its loop, in another one by signals through the store. */
+import { defined } from '../base/defined.js'
 import { isRecord } from '../base/is-record.js'
 import { within } from '../base/pause.js'
 import { AgentError, messageOf } from '../errors.js'
@@ -10,7 +11,14 @@ import type { RunAnswer } from '../tool.js'
 import { answerUnknown } from './close-calls.js'
 import { storedEvents } from './interrupted-runs.js'
 import { OpenQuestions, type RunQuestion } from './open-questions.js'
-import { askPerson, isOutcome, type OnApproval } from './run-approvals.js'
+import {
+  askPerson,
+  type GivenOutcome,
+  isApproval,
+  isOutcome,
+  type OnApproval,
+  outcomeIn,
+} from './run-approvals.js'
 import type { RunEvent } from './run-event.js'
 import { unknownRun } from './run-follower.js'
 import type { RunHost, RunInput } from './run-host.js'
@@ -51,7 +59,9 @@ export function watchEnds(loop: RunLoop, { signals, key, lease, input }: Watched
 }
 
 function answerIn(signal: Exclude<RunSignal, { type: 'stop' }>): RunAnswer {
-  return signal.type === 'response' ? signal.response : signal.answer
+  if (signal.type === 'response') return signal.response
+  if (signal.type === 'approval' || signal.result === undefined) return signal.answer
+  return { happened: true, result: signal.result }
 }
 
 /** Whether a run is to be ended because of its process, and not because anybody wants it to stop. */
@@ -175,23 +185,45 @@ export async function answerStored(
   if (asked === undefined) throw nothingWaits(runId, callId, questions.list)
   const kind = asked.about === undefined ? asked.asks : 'confirmation'
   if (!FITS[kind](answer)) throw otherAnswer(callId, kind)
-  await runs.sendSignal(runId, signalOf(asked.callId, answer))
+  if (kind === 'outcome') await checkResult(asked, outcomeIn(answer))
+  await runs.sendSignal(runId, signalOf(asked, answer))
 }
 
-function signalOf(callId: string, answer: RunAnswer): RunSignal {
-  if (typeof answer !== 'string') return { type: 'response', callId, response: answer }
-  return isOutcome(answer) ? { type: 'outcome', callId, answer } : { type: 'approval', callId, answer }
+/** Refuses a confirmation without the output that another node of the workflow uses, or with one of another form. */
+async function checkResult(
+  { callId, tool, needsResult, resultSchema }: RunQuestion,
+  given: GivenOutcome | undefined,
+): Promise<void> {
+  if (given?.answer !== 'happened') return
+  const details = { callId, tool, ...defined({ resultSchema }) }
+  if (given.result === undefined) {
+    if (!needsResult) return
+    const message = `The output of "${tool}" is used by the workflow. Answer { happened: true, result } with what it returned, or run or leave.`
+    throw new AgentError('invalid-argument', message, { details })
+  }
+  if (!resultSchema) return
+  const { z } = await import('zod')
+  const schema = z.fromJSONSchema(resultSchema as Parameters<typeof z.fromJSONSchema>[0])
+  const { error } = schema.safeParse(given.result)
+  if (!error) return
+  const message = `The result does not satisfy the output schema of "${tool}": ${z.prettifyError(error)}`
+  throw new AgentError('invalid-argument', message, { details })
+}
+
+function signalOf({ callId, asks }: RunQuestion, answer: RunAnswer): RunSignal {
+  if (isApproval(answer)) return { type: 'approval', callId, answer }
+  if (isOutcome(answer)) return { type: 'outcome', callId, answer }
+  const outcome = asks === 'outcome' ? outcomeIn(answer) : undefined
+  return outcome ? { type: 'outcome', callId, ...outcome } : { type: 'response', callId, response: answer }
 }
 
 /** What a call may wait for. A confirmation of ADK's is an approval that may carry a payload. */
 type AskedKind = RunQuestion['asks'] | 'confirmation'
 
-const isApproval = (answer: RunAnswer) => typeof answer === 'string' && !isOutcome(answer)
-
 const FITS: Readonly<Record<AskedKind, (answer: RunAnswer) => boolean>> = {
   approval: isApproval,
   confirmation: answer => isApproval(answer) || typeof answer === 'object',
-  outcome: isOutcome,
+  outcome: answer => outcomeIn(answer) !== undefined,
   result: answer => typeof answer === 'object',
 }
 
@@ -274,7 +306,7 @@ function otherAnswer(callId: string, asked: AskedKind): AgentError {
   const expected: Readonly<Record<AskedKind, string>> = {
     approval: 'an approval: once, always or no',
     confirmation: 'a confirmation: once, no, or an object such as { confirmed: true, payload }',
-    outcome: 'an outcome: happened, run or leave',
+    outcome: 'an outcome: happened, run, leave, or { happened: true, result }',
     result: 'its result: an object',
   }
   return new AgentError('invalid-argument', `The call "${callId}" waits for ${expected[asked]}.`)
@@ -286,7 +318,7 @@ export function checkAnswer(answer: unknown): void {
   if (known.includes(answer) || isRecord(answer)) return
   throw new AgentError(
     'invalid-argument',
-    'The answer must be once, always or no for an approval, happened, run or leave for an unknown outcome, and an object for the result of a long-running tool.',
+    'The answer must be once, always or no for an approval, happened, run, leave or { happened: true, result } for an unknown outcome, and an object for the result of a long-running tool.',
   )
 }
 

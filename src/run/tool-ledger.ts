@@ -42,7 +42,6 @@ import {
   answeredChange,
   answeredEnd,
   attemptsOf,
-  CONFIRMED,
   changeOf,
   changesOfTwins,
   closableOf,
@@ -58,6 +57,7 @@ import {
   messageOfCall,
   NESTED,
   newEntry,
+  type OutcomeReport,
   outcomeEvent,
   outcomeUnknown,
   recordedEnd,
@@ -66,7 +66,8 @@ import {
   standingAnswer,
   twinsOf,
 } from './ledger-entry.js'
-import { OutcomeDesk } from './run-approvals.js'
+import { askOutcome, confirmedAnswer, lacksOutput, OutcomeDesk } from './outcome-questions.js'
+import type { GivenOutcome } from './run-approvals.js'
 import type { RunHost } from './run-host.js'
 import { callScope, workScope } from './run-journal.js'
 
@@ -84,8 +85,7 @@ export class ToolLedger implements CallLedger {
   readonly #entries = new Map<string, LedgerEntry>()
   /** The same by the id of the call, which several entries may share. */
   readonly #byCall = new Map<string, LedgerEntry[]>()
-  /** From the first question on. */
-  #asked: OutcomeDesk | undefined
+  readonly #desk = new OutcomeDesk()
   readonly #lastEvents = new LastEvents()
   readonly #contained = new Map<string, unknown>()
   #isSealed = false
@@ -176,24 +176,19 @@ export class ToolLedger implements CallLedger {
   }
 
   /** Answers a question about an unknown outcome; `false` when no call of that id waits. */
-  answer(callId: string, answer: OutcomeAnswer): boolean {
-    return this.#asked?.answer(callId, answer) ?? false
+  answer(callId: string, given: GivenOutcome): boolean {
+    return this.#desk.answer(callId, given)
   }
 
   /** Answers a question that is asked, or that an earlier attempt has asked. */
-  expect(callId: string, answer: OutcomeAnswer): void {
-    if (isAsked(this.#run.restored, callId)) this.#desk.expect(callId, answer)
-    else this.#asked?.answer(callId, answer)
-  }
-
-  get #desk(): OutcomeDesk {
-    this.#asked ??= new OutcomeDesk()
-    return this.#asked
+  expect(callId: string, given: GivenOutcome): void {
+    if (isAsked(this.#run.restored, callId)) this.#desk.expect(callId, given)
+    else this.#desk.answer(callId, given)
   }
 
   /** Whether calls wait for a person's word about an unknown outcome. */
   get isAsking(): boolean {
-    return this.#asked?.isWaiting ?? false
+    return this.#desk.isWaiting
   }
 
   async begin(call: CallBegin): Promise<BegunCall | { answer: Record<string, unknown> } | undefined> {
@@ -243,7 +238,7 @@ export class ToolLedger implements CallLedger {
   /** No call begins any more, and none changes the ledger. */
   seal(): void {
     this.#isSealed = true
-    this.#asked?.close()
+    this.#desk.close()
   }
 
   /** Whether the store has calls of the run that have not ended. */
@@ -337,28 +332,31 @@ export class ToolLedger implements CallLedger {
     const verified = call.own.verify && (await verify(call.own.verify, call, context, this.#host.logger))
     if (verified) return verified.result ? this.#happened(entry, verified.result) : this.#absent(entry)
     const given = standingAnswer(entry.twins)
-    if (given?.answer === 'happened') return this.#happened(entry, CONFIRMED)
+    const happened = { answer: 'happened' } as const
+    const isConfirmed = given?.answer === 'happened' && !lacksOutput(call, happened)
+    if (isConfirmed) return this.#happened(entry, confirmedAnswer(call, happened))
     if (given?.answer === 'run') return this.#absent(entry)
     const { onUnknown } = entry.policy
     if (onUnknown === 'retry') return undefined
     const isAsked = onUnknown === 'ask' && !(given?.answer === 'leave' && given.runId === this.#run.runId)
-    if (isAsked) return this.#ask(entry, call.signal)
+    if (isAsked) return this.#ask(entry, call)
     const answer = await this.#tell(entry, {})
     if (onUnknown === 'fail') this.#run.fail(outcomeUnknown(entry.facts))
     return answer
   }
 
-  async #ask(entry: LedgerEntry, signal: AbortSignal): Promise<Record<string, unknown> | undefined> {
-    const { callId } = entry.facts
+  async #ask(entry: LedgerEntry, call: CallBegin): Promise<Record<string, unknown> | undefined> {
     const reported = reportedOutcome(this.#run.restored, entry, this.#keyOf(entry))
     // The call was executed after that answer: it says nothing about the execution that was cut off.
     const isUsed = reported?.answer === 'run' && executionsOf(entry) > reported.executions
-    if (!reported?.asks || isUsed) this.#report(entry, { asks: true })
-    const given = isUsed ? undefined : reported?.answer
-    const answer = given ?? (await this.#desk.request(callId, signal, this.#host.approvalTimeoutMs))
-    if (!given && !this.#isSealed) this.#report(entry, { answer })
+    const timeoutMs = this.#host.approvalTimeoutMs
+    const given = await askOutcome(call, isUsed ? undefined : reported, {
+      request: () => this.#desk.request(call.callId, call.signal, timeoutMs),
+      report: report => this.#isSealed || this.#report(entry, report),
+    })
     if (this.#isSealed) return { error: CALL_NOT_RUN }
-    if (answer === 'happened') return this.#happened(entry, CONFIRMED)
+    const { answer } = given
+    if (answer === 'happened') return this.#happened(entry, confirmedAnswer(call, given))
     return answer === 'run' ? this.#absent(entry) : this.#tell(entry, { answer })
   }
 
@@ -385,7 +383,7 @@ export class ToolLedger implements CallLedger {
     return result
   }
 
-  #report(entry: LedgerEntry, more: { asks?: boolean; answer?: OutcomeAnswer } = {}): void {
+  #report(entry: LedgerEntry, more: OutcomeReport = {}): void {
     this.#run.emit(outcomeEvent(entry, this.#keyOf(entry), more))
   }
 

@@ -245,7 +245,8 @@ export interface RunEventRecord {
 export type RunSignal =
   | { type: 'stop'; reason?: string }
   | { type: 'approval'; callId: string; answer: ApprovalAnswer }
-  | { type: 'outcome'; callId: string; answer: OutcomeAnswer }
+  /** `result`: what the call returned, with `happened`. */
+  | { type: 'outcome'; callId: string; answer: OutcomeAnswer; result?: unknown }
   | { type: 'response'; callId: string; response: CallResponse }
 
 /** A signal that nobody has taken, and its number. */

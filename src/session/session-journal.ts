@@ -3,6 +3,7 @@
  * same events again: those that are recorded write nothing.
  */
 import type { Message, SessionKey, State } from './message.js'
+import type { NodeOutput } from './tool-calls.js'
 
 /** `Event` is ADK's: this room does not know it. */
 export interface SessionJournal<Event> {
@@ -88,6 +89,8 @@ export interface NodeExecution {
   readonly invocationId: string
   readonly input: unknown
   readonly signal: AbortSignal
+  /** Called when it is not known whether the node took effect. */
+  output(): NodeOutput
 }
 
 /** A node that is executed. */

@@ -37,6 +37,16 @@ export interface CallBegin {
   readonly signal: AbortSignal
   /** Code of the user's works between the end of the tool and the answer of its message. */
   readonly isAwaited: boolean
+  /** Of a node of a workflow. A person who confirms its effect gives its output: the answer is `{ confirmed }`. */
+  output?(): NodeOutput
+}
+
+/** The output of a node of a workflow. */
+export interface NodeOutput {
+  /** Another node or code gets it, or it has a schema. */
+  readonly isUsed: boolean
+  /** A JSON schema. */
+  readonly schema?: Readonly<Record<string, unknown>> | undefined
 }
 
 /** A tool call that is being executed. */

@@ -311,13 +311,13 @@ function withApproval(
 }
 
 function withUnknown(run: RunTranscript, event: EventOf<'tool-unknown'>): RunTranscript {
-  const { id, name, args, author, idempotencyKey, policy, asks, answer } = event
+  const { id, name, args, author, idempotencyKey, policy, asks, needsResult, answer } = event
   const outcome: UnknownOutcome = {
     runId: run.runId,
     idempotencyKey,
     policy,
     ...(answer === undefined ? {} : { answer }),
-    ...(asks && answer === undefined ? { asks } : {}),
+    ...(asks && answer === undefined ? { asks, ...defined({ needsResult }) } : {}),
   }
   // After these answers the run continues with the call.
   const status = answer === 'happened' || answer === 'run' ? 'running' : 'unknown'

@@ -78,6 +78,8 @@ export interface UnknownOutcome {
   readonly policy: OnUnknown
   /** The run waits for a person's answer. */
   readonly asks?: true
+  /** With `asks`: that it happened is answered with its result. */
+  readonly needsResult?: boolean
   /** What a person has answered. */
   readonly answer?: OutcomeAnswer
   /** The ledger's status of the call, once it is not `unknown` any more. */

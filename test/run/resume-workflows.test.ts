@@ -1,8 +1,12 @@
 // A workflow is cut off after each of its writes and continued by another runtime: its history is that of an
 // uninterrupted run, and no node or tool is executed twice.
-import { LogLevel, setLogLevel, Workflow } from '@google/adk'
+import { LogLevel, type NodeContext, node, setLogLevel, Workflow } from '@google/adk'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { z } from 'zod'
+import { storedEvents } from '../../src/run/interrupted-runs.js'
+import { OpenQuestions } from '../../src/run/open-questions.js'
 import type { RunEvent } from '../../src/run/run-event.js'
+import { answerStored } from '../../src/run/run-signals.js'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
 import type { StoredMessage } from '../../src/session/message.js'
 import type { SessionStore } from '../../src/session/session-store.js'
@@ -209,3 +213,89 @@ test('a workflow that has changed ends the run as interrupted, and nothing new i
   expect(JSON.stringify(events.at(-2))).toContain('node \\"other\\" begins, where the record has')
   expect(play.effects.filter(line => line.startsWith('other'))).toEqual([])
 })
+
+/** A line of two functions; the first one or the second one does not end in this process. */
+function checkout(stuck: 'charge' | 'receipt' | undefined, onStuck: () => void = () => {}): Workflow {
+  const run = async <Result>(name: string, result: () => Result): Promise<Result> => {
+    if (name !== stuck) return result()
+    onStuck()
+    return new Promise<never>(() => {})
+  }
+  const charge = node(() => run('charge', () => ({ paid: 5 })), {
+    name: 'charge',
+    outputSchema: z.object({ paid: z.number() }),
+  })
+  const receipt = node(
+    (_context: NodeContext, { paid }: { paid: number }) => run('receipt', () => `Paid ${paid}.`),
+    { name: 'receipt' },
+  )
+  return new Workflow({ name: 'flow', edges: [['START', charge, receipt]] })
+}
+
+/** Executes or continues the checkout until a node is stuck, and ends the process there. */
+async function stuckAt(store: SessionStore, stuck: 'charge' | 'receipt'): Promise<void> {
+  let isStuck = () => {}
+  const over = new Promise<void>(resolve => {
+    isStuck = resolve
+  })
+  const process = crashable(store)
+  const runtime = await createRuntime({ store: process.store, rootAgent: checkout(stuck, () => isStuck()) })
+  if (await store.runs.findRun(RUN)) await runtime.ready()
+  else await runtime.start({ sessionId: 's', runId: RUN, text: 'go' })
+  await over
+  await process.crash()
+}
+
+/** The question about a node, once it is asked. */
+async function asksAbout(
+  runtime: Runtime,
+  name: string,
+): Promise<Extract<RunEvent, { type: 'tool-unknown' }>> {
+  for await (const event of runtime.follow(RUN))
+    if (event.type === 'tool-unknown' && event.asks && event.name === name) return event
+  throw new TypeError('nothing was asked')
+}
+
+test('a node that took effect is confirmed with its output, which the next node gets', async () => {
+  const store = await openStore('memory:')
+  await stuckAt(store, 'charge')
+  const runtime = await createRuntime({ store, rootAgent: checkout(undefined) })
+  onTestFinished(() => runtime.close())
+  const { id } = await asksAbout(runtime, 'charge')
+  const refusal = (message: string) => ({
+    code: 'invalid-argument',
+    message: expect.stringContaining(message),
+  })
+  await expect(runtime.answer(RUN, id, 'happened')).rejects.toMatchObject(
+    refusal('{ happened: true, result }'),
+  )
+  const wrong = { happened: true, result: { paid: 'much' } }
+  await expect(runtime.answer(RUN, id, wrong)).rejects.toMatchObject(refusal('paid'))
+  await runtime.answer(RUN, id, { happened: true, result: { paid: 7 } })
+  expect(endOf(await finished(runtime))).toEqual({ finishReason: 'stop', text: 'Paid 7.' })
+})
+
+test('the output that a person has given to a node is kept when the next process continues the run', async () => {
+  const store = await openStore('memory:')
+  await stuckAt(store, 'charge')
+  const first = await createRuntime({ store, rootAgent: checkout(undefined) })
+  const { id } = await asksAbout(first, 'charge')
+  await first.close()
+  const asker = await openQuestionsOf(store)
+  expect(asker).toMatchObject([{ callId: id, asks: 'outcome', needsResult: true }])
+  await answerStored(store, RUN, id, { happened: true, result: { paid: 7 } })
+  await stuckAt(store, 'receipt')
+  const last = await createRuntime({ store, rootAgent: checkout(undefined) })
+  onTestFinished(() => last.close())
+  const asked = await asksAbout(last, 'receipt')
+  // Nothing uses its output.
+  expect(asked).not.toHaveProperty('needsResult')
+  await last.answer(RUN, asked.id, 'run')
+  expect(endOf(await finished(last))).toEqual({ finishReason: 'stop', text: 'Paid 7.' })
+})
+
+async function openQuestionsOf(store: SessionStore) {
+  const questions = new OpenQuestions()
+  for await (const event of storedEvents(store.runs, RUN)) questions.add(event)
+  return questions.list
+}

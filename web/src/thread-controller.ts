@@ -5,14 +5,7 @@ import { followAcrossNetworks, networkOr } from './follow-across-networks.js'
 import { randomId } from './random-id.js'
 import { announce, listenForRuns } from './run-channel.js'
 import { RunNotesReader } from './run-notes.js'
-import type {
-  ApprovalAnswer,
-  OutcomeAnswer,
-  Outgoing,
-  RunEvent,
-  RunItem,
-  SessionDetail,
-} from './state/api.js'
+import type { ApprovalAnswer, OutcomeReply, Outgoing, RunEvent, RunItem, SessionDetail } from './state/api.js'
 import { newLiveRun } from './state/live-run.js'
 import { Observable } from './state/observable.js'
 import { problemOf } from './state/problem-of.js'
@@ -155,11 +148,12 @@ export class ThreadController {
   }
 
   /** Says whether a call took effect: to the run that asks, or for the time when it is repeated. */
-  async answerOutcome(outcome: UnknownOutcome, callId: string, answer: OutcomeAnswer): Promise<void> {
+  async answerOutcome(outcome: UnknownOutcome, callId: string, answer: OutcomeReply): Promise<void> {
     const { runId, idempotencyKey, asks } = outcome
     try {
       await this.#client.approve(runId, callId, answer)
-      if (!asks) this.#dispatch({ type: 'outcome-answered', idempotencyKey, answer })
+      if (!asks && typeof answer === 'string')
+        this.#dispatch({ type: 'outcome-answered', idempotencyKey, answer })
     } catch (error) {
       this.showError(error)
     }

@@ -118,7 +118,8 @@ export async function recordedAnswers(
 }
 
 function recorded(event: RunEvent): RunAnswer | undefined {
-  if (event.type === 'tool-unknown') return event.answer
+  if (event.type === 'tool-unknown')
+    return event.result === undefined ? event.answer : { happened: true, result: event.result }
   if (event.type === 'tool-result') return isRecord(event.result) ? event.result : { result: event.result }
   if (event.type !== 'approval-answer') return undefined
   return event.response ?? (ANSWERS.find(each => each === event.answer) as RunAnswer | undefined)
@@ -132,14 +133,15 @@ export async function awaitAnswered({ hub }: ServerContext, runId: string, after
 }
 
 /** The JSON Schema of an answer, for clients that make a form of it. */
-export function answerSchema({ asks }: RunQuestion): Record<string, unknown> {
+export function answerSchema({ asks, needsResult, resultSchema }: RunQuestion): Record<string, unknown> {
   if (asks === 'result') return { type: 'object' }
   const [name, property] =
     asks === 'approval'
       ? ['approved', { type: 'boolean' }]
       : ['outcome', { type: 'string', enum: [...OUTCOMES] }]
   const always = asks === 'approval' ? { always: { type: 'boolean', default: false } } : {}
-  return { type: 'object', properties: { [name]: property, ...always }, required: [name] }
+  const result = needsResult ? { result: resultSchema ?? {} } : {}
+  return { type: 'object', properties: { [name]: property, ...always, ...result }, required: [name] }
 }
 
 const OUTCOMES = ['happened', 'run', 'leave'] as const
@@ -150,6 +152,8 @@ export function answerFrom({ asks, tool }: RunQuestion, payload: unknown, field:
   if (asks === 'outcome') {
     const said = isRecord(payload) ? payload.outcome : payload
     const outcome = OUTCOMES.find(each => each === said)
+    if (outcome === 'happened' && isRecord(payload) && payload.result !== undefined)
+      return { happened: true, result: payload.result }
     if (outcome) return outcome
     throw badField(field, `${field} must be { "outcome": … } with one of ${OUTCOMES.join(', ')}.`)
   }

@@ -274,6 +274,8 @@ const RunQuestion = z
     args: z.record(z.string(), z.unknown()),
     asks: z.enum(['approval', 'outcome', 'result']),
     reason: z.string().optional(),
+    needsResult: z.boolean().optional(),
+    resultSchema: z.record(z.string(), z.unknown()).optional(),
   })
   .openapi('RunQuestion')
 

@@ -1,5 +1,6 @@
 import { type FormEvent, useState } from 'react'
 import { isRecord } from '../../../src/base/is-record.js'
+import { parseJson } from '../../../src/base/json.js'
 import { NOT_RUN_AGAIN } from '../../../src/base/markers.js'
 import { OUTCOME_WORDS, type ToolItem, type ToolStatus } from '../../../src/transcript/item.js'
 import { useChat, useObserved } from '../chat-context.js'
@@ -232,8 +233,12 @@ function Outcome({ entry }: { entry: ToolItem }) {
   const isAnswered = outcome?.answer !== undefined && !isChanging
   const isSaid = isOpen && isAnswered && outcome?.answer !== 'leave'
   const isExplained = entry.status === 'unknown' && !isSaid
+  const [returned, setReturned] = useState('')
+  const needsResult = outcome?.asks && outcome.needsResult
   const answer = async (word: OutcomeAnswer) => {
-    if (outcome) await thread.answerOutcome(outcome, callId, word)
+    const isGiven = word === 'happened' && needsResult && returned.trim() !== ''
+    const reply = isGiven ? { happened: true as const, result: parseJson(returned) } : word
+    if (outcome) await thread.answerOutcome(outcome, callId, reply)
     setChanging(false)
   }
   return (
@@ -256,6 +261,17 @@ function Outcome({ entry }: { entry: ToolItem }) {
               ? 'Did it take effect?'
               : 'Did it take effect? The answer counts when it is repeated.'}
           </p>
+          {needsResult ? (
+            <textarea
+              className="result-text"
+              aria-label={`Output of ${entry.name}`}
+              dir="auto"
+              rows={3}
+              placeholder="If it happened: what it returned, as JSON. The next step gets it."
+              value={returned}
+              onChange={event => setReturned(event.target.value)}
+            />
+          ) : null}
           <Choices choices={OUTCOMES} isDisabled={isOver && live !== undefined} onAnswer={answer} />
         </>
       ) : null}

@@ -20,6 +20,8 @@ export type RunRequest = Parameters<LangoClient['start']>[1]
 export type RunOptions = Pick<RunRequest, 'model' | 'thinking' | 'temperature' | 'maxOutputTokens'>
 export type UsageLine = Answer<'usage'>['lines'][number]
 export type AttachedFile = NonNullable<RunRequest['files']>[number]
+/** An answer about an unknown outcome, with what the call returned where the person says it. */
+export type OutcomeReply = OutcomeAnswer | { happened: true; result: unknown }
 export type OutcomeAnswer = Extract<Parameters<LangoClient['approve']>[2], 'happened' | 'run' | 'leave'>
 export type ApprovalAnswer = Extract<Parameters<LangoClient['approve']>[2], 'once' | 'always' | 'no'>
 export type RunEvent = ReturnType<LangoClient['follow']> extends AsyncGenerator<infer Event> ? Event : never
