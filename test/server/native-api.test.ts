@@ -68,6 +68,17 @@ test('a question is answered again in a variant of the chat; one is listed, and 
   await expect(client.session(copy.sessionId)).rejects.toMatchObject({ code: 'session-not-found' })
 })
 
+test('the title of a chat follows the first message of the variant that is shown, unless somebody gave it', async () => {
+  const { client } = await startServer()
+  await say(client, 'chat', 'say 2')
+  const copy = await client.fork('chat', { throughSeq: 0 })
+  await say(client, copy.sessionId, 'say 3')
+  expect(await client.showVariant(copy.sessionId, 'chat')).toMatchObject({ title: 'say 3' })
+  expect(await client.showVariant('chat', copy.sessionId)).toMatchObject({ title: 'say 2' })
+  await client.renameSession('chat', 'Counting')
+  expect(await client.showVariant(copy.sessionId, 'chat')).toMatchObject({ title: 'Counting' })
+})
+
 test('a session is made, named, found, copied and deleted', async () => {
   const { client } = await startServer()
   await client.createSession({ sessionId: 'a/b ü?#', title: 'Odd name' })

@@ -48,7 +48,7 @@ async function say(page: Page, text: string): Promise<void> {
 
 const messages = (page: Page) => page.getByRole('region', { name: 'Messages' })
 const again = (page: Page) => page.getByRole('button', { name: 'Answer again' }).last()
-const switcher = (page: Page) => page.getByRole('group', { name: 'Answers to this message' })
+const switcher = (page: Page) => page.getByRole('group', { name: 'Versions of this message' })
 const rows = (page: Page, name: string) =>
   page.getByRole('navigation', { name: 'Chats' }).getByRole('link', { name: new RegExp(`^${name}`) })
 
@@ -64,10 +64,10 @@ test('an answer is asked again in the same chat, and each answer stays reachable
   await eventually(() => rows(page, 'Alpha').count()).toBe(1)
   await checkAccessible(page)
 
-  await switcher(page).getByRole('button', { name: 'Previous answer' }).click()
+  await switcher(page).getByRole('button', { name: 'Previous version' }).click()
   await messages(page).getByText('Answer 1 to Beta').waitFor()
   await eventually(() => switcher(page).textContent()).toBe('1 / 2')
-  expect(await switcher(page).getByRole('button', { name: 'Previous answer' }).isDisabled()).toBe(true)
+  expect(await switcher(page).getByRole('button', { name: 'Previous version' }).isDisabled()).toBe(true)
   expect(await rows(page, 'Alpha').count()).toBe(1)
   await say(page, 'Gamma')
   expect(await messages(page).getByText('Answer 1 to Beta').count()).toBe(1)
@@ -85,6 +85,60 @@ test('an answer is asked again in the same chat, and each answer stays reachable
   await messages(page).getByText('Answer 2 to Alpha').waitFor()
   await eventually(() => switcher(page).textContent()).toBe('3 / 3')
   expect(await rows(page, 'Alpha').count()).toBe(1)
+})
+
+async function edit(page: Page, from: string, to: string): Promise<void> {
+  const row = page.locator('.thread-row[data-kind=user]', { hasText: from })
+  await row.hover()
+  await row.getByRole('button', { name: 'Edit and send again' }).click()
+  await page.getByRole('textbox', { name: 'Edit your message' }).fill(to)
+  await page.keyboard.press('Enter')
+}
+
+test.each([
+  ['light', {}],
+  ['dark', { colorScheme: 'dark' }],
+  ['phone', { viewport: { width: 390, height: 844 } }],
+])(
+  'an edited first message gives the chat its title, and the version before is one click away, in %s',
+  async (name, options) => {
+    const page = await visit(options)
+    const title = page.locator('.chat-title')
+    await say(page, `Hotels ${name}`)
+    await edit(page, `Hotels ${name}`, `Hostels ${name}`)
+    await messages(page).getByText(`Answer 1 to Hostels ${name}`).waitFor()
+    await eventually(() => switcher(page).textContent()).toBe('2 / 2')
+    await eventually(() => title.textContent()).toBe(`Hostels ${name}`)
+    await page.locator('.answer-footer').waitFor()
+    await checkAccessible(page)
+    const shots = process.env.LANGO_SCREENSHOTS
+    if (shots) await page.screenshot({ path: `${shots}/edited-${name}.png` })
+
+    await switcher(page).getByRole('button', { name: 'Previous version' }).click()
+    await messages(page).getByText(`Answer 1 to Hotels ${name}`).waitFor()
+    await eventually(() => title.textContent()).toBe(`Hotels ${name}`)
+    await eventually(() => switcher(page).textContent()).toBe('1 / 2')
+    if (name === 'phone') return
+    expect(await rows(page, `Hotels ${name}`).count()).toBe(1)
+    expect(await rows(page, `Hostels ${name}`).count()).toBe(0)
+  },
+)
+
+test('an edited message that cannot be sent is kept as a draft, and the chat stays as it was', async () => {
+  const { page } = await openPage(browser, { url: server.url })
+  onTestFinished(() => page.context().close())
+  await page.waitForSelector('.composer')
+  await say(page, 'Trains')
+  const address = page.url()
+  await page.route('**/api/sessions/*/runs', route =>
+    route.request().method() === 'POST' ? route.abort() : route.continue(),
+  )
+  await edit(page, 'Trains', 'Slow trains')
+  const field = page.getByRole('textbox', { name: 'Message' })
+  await eventually(() => field.inputValue()).toBe('Slow trains')
+  await messages(page).getByText('Answer 1 to Trains').waitFor()
+  expect(page.url()).toBe(address)
+  expect(await switcher(page).count()).toBe(0)
 })
 
 test('a shared file says which variant it holds, and deleting the chat deletes all', async () => {
@@ -124,7 +178,7 @@ test('an answer that fails leaves the one before it reachable, on a phone in the
   await page.getByRole('alert').getByText('provider-auth').waitFor()
   await eventually(() => switcher(page).textContent()).toBe('2 / 2')
   await checkAccessible(page)
-  await switcher(page).getByRole('button', { name: 'Previous answer' }).tap()
+  await switcher(page).getByRole('button', { name: 'Previous version' }).tap()
   await messages(page).getByText('Answer 1 to This fails the second time').waitFor()
 })
 

@@ -212,7 +212,7 @@ describe('a session', () => {
     await eventually(() => picker.getAttribute('data-model')).toBe('demo/demo')
   })
 
-  test('is forked by editing a message, and the original stays', async () => {
+  test('is continued in a copy by editing a message, and the original stays', async () => {
     const page = await visit()
     await say(page, 'Alpha')
     await footers(page).waitFor()

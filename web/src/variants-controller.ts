@@ -1,6 +1,6 @@
 /** The variants of the open chat: which there are, asking a question again as a new one, and choosing one. */
 import type { LangoClient } from '../../src/client/client.js'
-import type { VariantItem } from './state/api.js'
+import type { SessionItem, VariantItem } from './state/api.js'
 import { Observable } from './state/observable.js'
 
 export class VariantsController {
@@ -24,8 +24,8 @@ export class VariantsController {
   }
 
   /** Makes a session the listed variant of the chat of another one. */
-  async show(sessionId: string, of: string): Promise<void> {
-    await this.#client.showVariant(sessionId, of)
+  show(sessionId: string, of: string): Promise<SessionItem> {
+    return this.#client.showVariant(sessionId, of)
   }
 }
 

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { defined } from '../../base/defined.js'
+import { titleOfMessage } from '../../base/title.js'
 import { AgentError } from '../../errors.js'
 import { deleteSessionOf } from '../../session/delete-session.js'
 import type { SessionKey } from '../../session/message.js'
@@ -234,10 +235,23 @@ async function deletedWith({ variants }: SessionStore, key: SessionKey): Promise
   return isListed ? found.map(({ sessionId }) => ({ ...key, sessionId })) : [key]
 }
 
-async function showVariant({ variants }: SessionStore, key: SessionKey, of: string): Promise<void> {
+/** The chat keeps a title that somebody gave it. A title that was made of the first message follows the variant. */
+async function showVariant(store: SessionStore, key: SessionKey, of: string): Promise<void> {
+  const { variants } = store
   if (!variants)
     throw new AgentError('invalid-argument', 'This store has no variants of chats. Fork the session instead.')
+  const listed = (await variants.list({ ...key, sessionId: of })).find(({ isListed }) => isListed)
+  const opening = listed && (await openingTitle(store, { ...key, sessionId: listed.sessionId }))
   await variants.show(key, of)
+  const { title } = (await store.describeSession(key)) ?? {}
+  const next = title !== undefined && title === opening ? await openingTitle(store, key) : undefined
+  if (next !== undefined && next !== title) await store.renameSession(key, next)
+}
+
+/** The title that the first message of a session gives; `undefined` when it gives none. */
+async function openingTitle(store: SessionStore, key: SessionKey): Promise<string | undefined> {
+  const [first] = await store.readMessages(key, { afterSeq: 0, limit: 1 })
+  return first?.role === 'user' ? titleOfMessage(first.content) || undefined : undefined
 }
 
 async function variantsOf(store: SessionStore, key: SessionKey): Promise<VariantList> {

@@ -4,7 +4,7 @@ import { useChat } from '../chat-context.js'
 import { CopyButton } from '../shared/copy-button.js'
 import { IconButton } from '../shared/icon-button.js'
 import { formatCallCost, formatTokens } from '../state/format.js'
-import { answerAgain } from './resend.js'
+import { askAgain } from './resend.js'
 
 /** What can be done with an answer, and what it cost. */
 export function AnswerFooter({ entry, isLast }: { entry: FooterItem; isLast: boolean }) {
@@ -13,7 +13,7 @@ export function AnswerFooter({ entry, isLast }: { entry: FooterItem; isLast: boo
     const question = chat.thread.state.get().messages.find(({ seq }) => seq === entry.userSeq)
     if (!question) return
     const media = question.parts.filter(part => part.type === 'media')
-    void answerAgain(chat, { seq: question.seq, text: textOf(question.parts), media })
+    void askAgain(chat, { seq: question.seq, text: textOf(question.parts), media })
   }
   const fork = async () => {
     const forked = await chat.thread.fork(entry.seq)

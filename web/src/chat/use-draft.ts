@@ -39,6 +39,13 @@ export function useDraft(sessionId: string | undefined): [string, (change: Chang
   return [current.text, change]
 }
 
+/** Keeps a text as the draft of a chat that has none. A composer shows it when the chat is opened. */
+export function offerDraft(sessionId: string, text: string): void {
+  if (readDraft(sessionId) !== '') return
+  drafts.set(sessionId, text)
+  keepDraft(sessionId, text)
+}
+
 function readDraft(name: string): string {
   return drafts.get(name) ?? readStored(PREFIX + name) ?? ''
 }

@@ -5,7 +5,7 @@ import { CopyButton } from '../shared/copy-button.js'
 import { useFold } from '../shared/folds.js'
 import { IconButton } from '../shared/icon-button.js'
 import { Media } from './media.js'
-import { resend } from './resend.js'
+import { askAgain } from './resend.js'
 import { Variants } from './variants.js'
 
 /** A message of the user; it can be changed and sent again, which leaves the original as it is. */
@@ -23,13 +23,15 @@ export function UserMessage({ entry }: { entry: UserItem }) {
         </div>
       ) : null}
       {entry.text ? <Bubble entry={entry} /> : null}
-      <div className="row-actions">
-        <CopyButton text={entry.text} isIcon />
-        {entry.seq === undefined ? null : (
-          <IconButton icon="pencil" label="Edit and send again, in a fork" onClick={() => setEditing(true)} />
-        )}
+      <div className="user-foot">
+        <div className="row-actions">
+          <CopyButton text={entry.text} isIcon />
+          {entry.seq === undefined ? null : (
+            <IconButton icon="pencil" label="Edit and send again" onClick={() => setEditing(true)} />
+          )}
+        </div>
+        {entry.seq === undefined ? null : <Variants userSeq={entry.seq} />}
       </div>
-      {entry.seq === undefined ? null : <Variants userSeq={entry.seq} />}
     </div>
   )
 }
@@ -69,7 +71,7 @@ function Editor({ entry, onClose }: { entry: UserItem; onClose: () => void }) {
   const submit = () => {
     if (text.trim() === '' || entry.seq === undefined) return
     onClose()
-    void resend(chat, { seq: entry.seq, text, media: entry.media })
+    void askAgain(chat, { seq: entry.seq, text, media: entry.media, isEdited: text !== entry.text })
   }
   return (
     <form
@@ -98,7 +100,7 @@ function Editor({ entry, onClose }: { entry: UserItem; onClose: () => void }) {
         onChange={event => setText(event.target.value)}
       />
       <div className="editor-actions">
-        <span className="hint">The original stays; the answer is written in a fork.</span>
+        <span className="hint">The version before stays: the arrows below the message lead back to it.</span>
         <button type="button" className="button" onClick={onClose}>
           Cancel
         </button>

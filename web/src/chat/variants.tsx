@@ -2,7 +2,7 @@ import { useChat, useObserved } from '../chat-context.js'
 import { IconButton } from '../shared/icon-button.js'
 import { variantsAt } from '../variants-controller.js'
 
-/** Which of several answers to a message is shown, and the way to the others. */
+/** Which of several versions of a message and its answer is shown, and the way to the others. */
 export function Variants({ userSeq }: { userSeq: number }) {
   const chat = useChat()
   const { sessionId } = useObserved(chat.thread.state)
@@ -25,12 +25,12 @@ export function Variants({ userSeq }: { userSeq: number }) {
   }
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms.
-    <div className="variants" role="group" aria-label="Answers to this message">
-      <IconButton icon="chevron" className="back" label="Previous answer" {...step(-1)} />
+    <div className="variants" role="group" aria-label="Versions of this message">
+      <IconButton icon="chevron" className="back" label="Previous version" {...step(-1)} />
       <span>
         {at + 1} / {variants.length}
       </span>
-      <IconButton icon="chevron" label="Next answer" {...step(1)} />
+      <IconButton icon="chevron" label="Next version" {...step(1)} />
     </div>
   )
 }
