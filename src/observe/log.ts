@@ -199,6 +199,14 @@ function acceptedLine(event: Extract<RunEvent, { type: 'run-queued' | 'run-sched
     : ['info', 'Run scheduled', { dueAt: event.dueAt }]
 }
 
+function repairLine({ model, profile, repairs }: Extract<RunEvent, { type: 'repair' }>): Line {
+  const [changes, breaks] = [withoutBreaks(repairs), breaksIn(repairs)]
+  const steps = [...new Set(changes.map(({ step }) => step))]
+  const broken = breaks.length > 0 ? { breaks: breaks.map(({ reason, tokens }) => ({ reason, tokens })) } : {}
+  if (changes.length === 0) return ['info', 'Prompt prefix changed', { model, profile, ...broken }]
+  return ['info', 'History repaired', { model, profile, repairs: changes.length, steps, ...broken }]
+}
+
 function lineOf(event: RunEvent): Line | undefined {
   switch (event.type) {
     case 'run-queued':
@@ -228,15 +236,8 @@ function lineOf(event: RunEvent): Line | undefined {
     }
     case 'agent-transfer':
       return ['debug', 'Agent transfer', { from: event.from, to: event.to }]
-    case 'repair': {
-      const { model, profile } = event
-      const [changes, breaks] = [withoutBreaks(event.repairs), breaksIn(event.repairs)]
-      const steps = [...new Set(changes.map(({ step }) => step))]
-      const broken =
-        breaks.length > 0 ? { breaks: breaks.map(({ reason, tokens }) => ({ reason, tokens })) } : {}
-      if (changes.length === 0) return ['info', 'Prompt prefix changed', { model, profile, ...broken }]
-      return ['info', 'History repaired', { model, profile, repairs: changes.length, steps, ...broken }]
-    }
+    case 'repair':
+      return repairLine(event)
     case 'history-cut': {
       const { shortened, ...cut } = event.cut
       return ['debug', 'History truncated', { ...cut, shortened: shortened.length }]
