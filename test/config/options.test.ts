@@ -507,7 +507,7 @@ const EVERYTHING = {
   artifacts: { place: 'memory:', maxBytes: 1000 },
   engine: 'leases',
   budget: { perRunUsd: 1, perSessionUsd: 2, perUserUsdPerDay: 3, unknownPrice: 'ignore' },
-  limits: { maxTurns: 3, maxDelegations: 3, loop: { warnAfter: 3, stopAfter: 5 } },
+  limits: { maxTurns: 3, maxDelegations: 3, maxCallsPerAnswer: 3, loop: { warnAfter: 3, stopAfter: 5 } },
   adk: {
     plugins: [],
     resumabilityConfig: { isResumable: true },
