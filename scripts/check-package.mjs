@@ -17,7 +17,7 @@ function run(command, args, cwd = ROOT) {
 }
 
 /** Makes the tarball of what was built, and returns its path. */
-function pack(folder) {
+export function pack(folder) {
   const packed = run('npm', ['pack', '--silent', '--ignore-scripts', '--pack-destination', folder])
   const name = packed.stdout.trim().split('\n').at(-1)
   if (packed.status !== 0 || !name) throw new Error(`npm pack failed: ${packed.stderr}`)

@@ -7,9 +7,11 @@
 //   npm run test:lanes -- --quick node-20   of dist/ as it is, with links instead of an installation
 //   npm run test:lanes -- --json            the results as JSON
 //
-// .ci/run has the three lanes that need nothing but the packages of the repository, with --quick. The others install some
-// 700 MB of runtimes, Next.js and the package itself, and take minutes: they are for a release, and for those who change
-// how the package is built or loads a driver.
+// The installed-… lanes install dist/ as it is by npm, also with --quick, and type README and docs/getting-started.md.
+//
+// .ci/run has these, and the three lanes that need nothing but the packages of the repository, with --quick. The others
+// install some 700 MB of runtimes, Next.js and the package itself, and take minutes: they are for a release, and for those
+// who change how the package is built or loads a driver.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

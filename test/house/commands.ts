@@ -73,8 +73,11 @@ function isOpen(text: string): boolean {
 /** Commands that are not run here, and why. */
 const NOT_RUN: readonly [RegExp, string][] = [
   [/^npm ci\b/, 'installs a clone: the first step of every run of CI'],
-  [/^npm install\b/, 'needs the registry; scripts/check-package.mjs installs the tarball without it'],
-  [/^(npx )?lango add (?!.*--print)\w/, 'needs the registry; bench/install.ts runs it'],
+  [/^npm install\b/, 'needs the registry: npm run test:lanes -- installed-esm installed-cjs'],
+  [
+    /^(npx )?lango add (?!.*--print)\w/,
+    'needs the registry: npm run test:lanes -- installed-esm installed-cjs',
+  ],
   [/^npm (test|run (check|fuzz|simulate|chaos))\b/, 'takes minutes: steps of CI'],
   [/^(docker|sudo|gcloud|fly)\b/, 'changes a machine or an account of somebody'],
   [/^npx esbuild\b/, 'a program of somebody; the lanes of npm run test:lanes build theirs so'],
@@ -124,6 +127,8 @@ export interface Place {
   compares: boolean
   /** The address of a server on the same store, for curl; with the tokens of the page, where it is about them. */
   serverUrl: (withTokens: boolean) => Promise<string>
+  /** Further variables. */
+  env?: Readonly<Record<string, string>>
 }
 
 const LIMIT_MS = 240_000
@@ -142,6 +147,7 @@ export async function runCommand(command: Command, place: Place): Promise<string
     env: {
       ...{ PATH: `${place.bin}:${PATH}`, HOME: place.cwd, LANGO_PORT: '0', LANGO_TRUST: '1' },
       ...{ LANGO_TRUST_FILE: join(place.cwd, 'trust.json'), npm_config_update_notifier: 'false' },
+      ...place.env,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   })

@@ -4,6 +4,7 @@ import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:f
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { dockerLane } from './docker.mjs'
+import { installedLane, newestLane } from './installed.mjs'
 import { proxyLane } from './proxy.mjs'
 import {
   checkOutput,
@@ -27,6 +28,12 @@ export const LANES = [
   { name: 'next', installs: true, run: nextLane },
   { name: 'proxy', run: proxyLane },
   { name: 'docker', installs: true, run: dockerLane },
+  { name: 'installed-esm', run: home => installedLane(home, { type: 'module', peers: [] }) },
+  {
+    name: 'installed-cjs',
+    run: home => installedLane(home, { type: 'commonjs', peers: ['openai', '@anthropic-ai/sdk'] }),
+  },
+  { name: 'installed-newest', run: newestLane },
 ]
 
 async function runtimeLane(home, file, before = []) {
