@@ -18,7 +18,7 @@ import type { EventList } from '../run/run-feed.js'
 import { type FollowOptions, RunFollower } from '../run/run-follower.js'
 import type { EventLists, RunInput } from '../run/run-host.js'
 import { checkRunInput, type StartedRun } from '../run/run-opening.js'
-import { answerStored, checkAnswer, handoverGrace, stopStored } from '../run/run-signals.js'
+import { answerStored, checkAnswer, handoverGrace, RunningRuns, stopStored } from '../run/run-signals.js'
 import { followRun } from '../run/until-waiting.js'
 import type { ChatMessage } from '../session/chat-message.js'
 import type { SessionKey } from '../session/message.js'
@@ -36,7 +36,6 @@ import { describeRuntime, type ModelChoice, type RuntimeInfo, type SessionLint }
 import { LazyHost } from './lazy-host.js'
 import type { RuntimeOptions } from './options.js'
 import { retain } from './retention.js'
-import { RunningRuns } from './running-runs.js'
 import type { RuntimeSchedules, Schedules } from './schedules.js'
 
 export type { ResumeOptions, RunInput, StartedRun }

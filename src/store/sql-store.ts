@@ -59,7 +59,7 @@ export async function openSqlStore(database: SqlDatabase): Promise<DriverStore> 
 }
 
 /** Stored and deleted to find out whether the database can grow. */
-const PROBE: SessionKey = { appName: 'lango:ready', userId: 'lango:ready', sessionId: 'probe' }
+const PROBE: SessionKey = { appName: 'lango:probe', userId: 'lango:probe', sessionId: 'probe' }
 const PROBE_BYTES = 64 * 1024
 
 class SqlStore implements DriverStore {

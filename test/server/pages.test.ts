@@ -126,7 +126,7 @@ test('a server whose disk is full is not ready after a failed write, until there
   for (const _time of [1, 2]) expect((await rawRequest(url, '/api/ready')).status).toBe(503)
   await pragma('max_page_count', ' = 1000000')
   expect((await rawRequest(url, '/api/ready')).status).toBe(200)
-  expect(await store.listSessions({ appName: 'lango:ready' })).toMatchObject({ sessions: [] })
+  expect(await store.listSessions({ appName: 'lango:probe' })).toMatchObject({ sessions: [] })
   expect(await runtime.runAndCollect(long)).toMatchObject({ finishReason: 'stop' })
 })
 
