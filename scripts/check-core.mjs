@@ -72,7 +72,7 @@ function checkVersions() {
   if (core.version !== lango.version) throw new Error(`lango-core is ${core.version}, Lango ${lango.version}`)
   const known = { ...lango.peerDependencies, ...lango.dependencies }
   for (const [name, range] of Object.entries({ ...core.peerDependencies, ...core.dependencies }))
-    if (range.replace('^', '') !== known[name]?.replace('^', ''))
+    if (range.replaceAll('^', '') !== known[name]?.replaceAll('^', ''))
       throw new Error(`lango-core wants ${name} ${range}, Lango ${known[name]}`)
 }
 

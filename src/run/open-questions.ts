@@ -40,27 +40,20 @@ export function questionsAfter(open: readonly OpenQuestion[], event: RunEvent): 
 
 /** The question that an event asks. */
 export function questionIn(event: RunEvent): OpenQuestion | undefined {
-  switch (event.type) {
-    case 'tool-call':
-      // A confirmation is followed by a request for approval, which has its id.
-      return event.pending && event.name !== CONFIRMATION_TOOL ? asked(event, 'result') : undefined
-    case 'approval-request': {
-      const { reason, callId } = event
-      return {
-        ...asked(event, 'approval'),
-        ...(reason ? { reason } : {}),
-        ...(callId ? { about: callId } : {}),
-      }
-    }
-    case 'tool-unknown':
-      if (!event.asks || event.answer !== undefined) return undefined
-      return {
-        ...asked(event, 'outcome'),
-        ...(event.needsResult ? { needsResult: true } : {}),
-        ...(event.resultSchema ? { resultSchema: event.resultSchema } : {}),
-      }
-    default:
-      return undefined
+  if (event.type === 'tool-call') {
+    // A confirmation is followed by a request for approval, which has its id.
+    return event.pending && event.name !== CONFIRMATION_TOOL ? asked(event, 'result') : undefined
+  }
+  if (event.type === 'approval-request') {
+    const { reason, callId: about } = event
+    return { ...asked(event, 'approval'), ...(reason ? { reason } : {}), ...(about ? { about } : {}) }
+  }
+  if (event.type !== 'tool-unknown' || !event.asks || event.answer !== undefined) return undefined
+  const { needsResult, resultSchema } = event
+  return {
+    ...asked(event, 'outcome'),
+    ...(needsResult ? { needsResult } : {}),
+    ...(resultSchema ? { resultSchema } : {}),
   }
 }
 

@@ -276,14 +276,7 @@ function note(progress: RunProgress, event: RunEventBody): void {
       else progress.approvals.set(event.id, { tool: event.name, answer: event.answer })
       return
     case 'tool-unknown':
-      // An answer belongs to a question that was asked before it.
-      progress.outcomes.set(outcomeName(event.id, event.idempotencyKey), {
-        callId: event.id,
-        asks: event.asks ?? event.answer !== undefined,
-        answer: event.answer,
-        result: event.result,
-        executions: event.executions ?? 0,
-      })
+      noteOutcome(progress, event)
       return
     case 'run-queued':
     case 'run-scheduled':
@@ -303,6 +296,22 @@ function note(progress: RunProgress, event: RunEventBody): void {
     default:
       event satisfies never
   }
+}
+
+function noteOutcome(
+  { outcomes }: RunProgress,
+  {
+    id,
+    idempotencyKey,
+    answer,
+    asks,
+    result,
+    executions = 0,
+  }: Extract<RunEventBody, { type: 'tool-unknown' }>,
+): void {
+  // An answer belongs to a question that was asked before it.
+  const isAsked = asks ?? answer !== undefined
+  outcomes.set(outcomeName(id, idempotencyKey), { callId: id, asks: isAsked, answer, result, executions })
 }
 
 /** Gives what counts a run what its earlier attempts have done, as far as the replay does not. */

@@ -26,6 +26,7 @@ const REQUEST_MS = 1000
 
 /** How long a write is repeated while the store is away: as long as a lease lasts that is not renewed. */
 const OUTAGE_MS = 10_000
+const FIRST_PAUSE_MS = 20
 const MOST_PAUSE_MS = 500
 
 /** Events that a store refuses are kept and retried; beyond this number the oldest are dropped. Every failed write is logged. */
@@ -375,7 +376,7 @@ export class RunRecorder {
   async #save(step: RunStep): Promise<SavedStep> {
     const { store, lease, logger } = this.#parts
     const startedAt = performance.now()
-    for (let pauseMs = 20; ; pauseMs = Math.min(2 * pauseMs, MOST_PAUSE_MS)) {
+    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MOST_PAUSE_MS)) {
       try {
         return await saveStep(store, step)
       } catch (error) {
@@ -383,7 +384,8 @@ export class RunRecorder {
         // Single writes cannot be repeated: some of them may be stored.
         if (isOver || !isAway(error) || !store.runs.saveStep) throw error
         const facts = { runId: this.runId, error: messageOf(error) }
-        logger.warn('The store is away: a write of a run is repeated', facts)
+        if (pauseMs === FIRST_PAUSE_MS)
+          logger.warn('The store does not answer: the write of a run is repeated', facts)
         await new Promise(resolve => setTimeout(resolve, pauseMs))
       }
     }

@@ -156,7 +156,7 @@ function describe(status: RunStatus): { icon: IconName; text: string } {
     case 'failed':
       return {
         icon: 'warning',
-        text: status.error ? `The run failed: ${status.error.message}` : 'The run failed.',
+        text: status.error ? `The run failed: ${status.error.message}` : 'This run failed.',
       }
   }
 }
