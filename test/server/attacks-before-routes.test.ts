@@ -100,11 +100,11 @@ test('a run that fails because of the store does not reveal its address', async 
   const { runs } = runtime.store
   const { saveStep } = runs
   let isFirst = true
-  // The first answer fails; events alone would be stored again. The end of the run is stored.
+  // The first answer fails in a way that is not repeated; events alone would be stored again. The end of the run is stored.
   runs.saveStep = async step => {
     if (!isFirst || step.message === undefined) return saveStep?.call(runs, step) ?? {}
     isFirst = false
-    throw new AgentError('store-unavailable', message, { retryable: true, details: { host: 'db.internal' } })
+    throw new AgentError('store-unavailable', message, { details: { host: 'db.internal' } })
   }
   const { runId } = await client.start('s1', { text: 'say 1' })
   const events = await readEvents(url, runId)
