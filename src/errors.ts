@@ -10,6 +10,7 @@ export type AgentErrorCode =
   | 'session-busy'
   | 'lease-lost'
   | 'agent-not-found'
+  | 'agent-failed'
   | 'history-illegal'
   | 'context-overflow'
   | 'provider-auth'

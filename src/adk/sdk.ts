@@ -4,6 +4,7 @@
  */
 import {
   asRunnableRoot,
+  BaseAgent,
   BaseLlm,
   BaseNode,
   BasePlugin,
@@ -33,7 +34,6 @@ export type {
   App,
   AppendEventRequest,
   ArtifactVersion as AdkArtifactVersion,
-  BaseAgent,
   BaseArtifactService,
   BaseContextCompactor,
   BaseCredentialService,
@@ -75,6 +75,7 @@ export type {
 } from '@google/genai'
 export {
   asRunnableRoot,
+  BaseAgent,
   BaseLlm,
   BaseNode,
   BasePlugin,

@@ -11,6 +11,7 @@
  * nodes that work with another session service.
  */
 import { z } from 'zod'
+import { markOrigin } from '../base/failure-origin.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { NodeJournal, ReplayedNode } from '../session/session-journal.js'
 import { callsByContext, type NodeOutput } from '../session/tool-calls.js'
@@ -157,6 +158,7 @@ async function* wholeEvents(node: BaseNode, { context, input, nodes, places, wor
     }
     await begun.end('done', { events: made })
   } catch (error) {
+    markOrigin(error, { node: node.name })
     if (signal.aborted || isNamed(error, ADK_ABORT)) await begun.end('unknown', { events: made })
     // It waits for a node that it runs, which has a record of its own.
     else if (isNamed(error, 'NodeInterruptedError')) await begun.end('done', { events: made })

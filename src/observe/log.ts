@@ -254,7 +254,7 @@ function lineOf(event: RunEvent): Line | undefined {
       const { code, retryable, message } = event.error
       const fields = { code, retryable, reason: message }
       // A defect is found by its stack; the errors of providers and stores say what failed.
-      const stack = code === 'internal' ? stackFields(event.error) : {}
+      const stack = code === 'internal' || code === 'agent-failed' ? stackFields(event.error) : {}
       return ['error', 'Run failed', { ...fields, ...stack }]
     }
     case 'run-finish': {

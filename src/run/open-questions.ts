@@ -2,6 +2,7 @@
  * What a run waits for, from its events. Everything outside the run uses this: `runAndCollect`, `runtime.answer`, the server
  * and its protocols, the page, the commands. It runs in browsers.
  */
+import { defined } from '../base/defined.js'
 import { CONFIRMATION_TOOL } from '../base/names.js'
 import type { RunEvent } from './run-event.js'
 
@@ -46,15 +47,11 @@ export function questionIn(event: RunEvent): OpenQuestion | undefined {
   }
   if (event.type === 'approval-request') {
     const { reason, callId: about } = event
-    return { ...asked(event, 'approval'), ...(reason ? { reason } : {}), ...(about ? { about } : {}) }
+    return { ...asked(event, 'approval'), ...(reason ? { reason } : {}), ...defined({ about }) }
   }
   if (event.type !== 'tool-unknown' || !event.asks || event.answer !== undefined) return undefined
   const { needsResult, resultSchema } = event
-  return {
-    ...asked(event, 'outcome'),
-    ...(needsResult ? { needsResult } : {}),
-    ...(resultSchema ? { resultSchema } : {}),
-  }
+  return { ...asked(event, 'outcome'), ...defined({ needsResult, resultSchema }) }
 }
 
 function asked(

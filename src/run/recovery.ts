@@ -1,6 +1,8 @@
 /** How a run recovers from an unknown agent and an abort, and how its failures are reported. */
+
 import { adkFailure } from '../adk/adk-quirks.js'
 import { type Content, type Event, isBaseAgent, type RunnableRoot } from '../adk/sdk.js'
+import { type FailureOrigin, originOf } from '../base/failure-origin.js'
 import { ABORTED_MARKER } from '../base/markers.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { CheckedOutput } from '../session/model-options.js'
@@ -27,9 +29,11 @@ export class RunFailures {
   /** The unknown agent that was corrected. */
   #corrected: AgentError | undefined
   /** A name is corrected once in a run. */
+  readonly #agentNames: ReadonlySet<string>
   #mayCorrect: boolean
 
-  constructor(isCorrected = false) {
+  constructor(agentNames: ReadonlySet<string>, isCorrected = false) {
+    this.#agentNames = agentNames
     this.#mayCorrect = !isCorrected
   }
 
@@ -41,12 +45,12 @@ export class RunFailures {
     this.#failure ??= failure
   }
 
-  /** Any value that was thrown inside the run. */
-  add(error: unknown): void {
+  /** Any value that was thrown inside the run, and the event that reports it, if one does. */
+  add(error: unknown, event?: Event): void {
     const message = typeof error === 'string' ? error : messageOf(error)
     const reason = adkFailure(message, { whole: error instanceof AgentError })
     if (reason.kind === 'unknown-agent') this.#unknownAgent ??= agentNotFound(reason.name)
-    else this.keep(asAgentError(error))
+    else this.keep(asAgentError(error, originOf(error) ?? (event && reporterOf(event, this.#agentNames))))
   }
 
   /** Whether a model hands over although there is no other agent: that is the failure. */
@@ -178,10 +182,22 @@ function agentNotFound(name: string): AgentError {
   )
 }
 
+/** The node of a workflow, or the agent, whose error ADK reports as an event. */
+function reporterOf({ nodeInfo, author }: Event, agentNames: ReadonlySet<string>): FailureOrigin | undefined {
+  const name = nodeInfo?.path?.split('.').at(-1)?.replace(/@.*/, '') || author
+  if (!name) return undefined
+  return agentNames.has(name) ? { agent: name } : { node: name }
+}
+
 /** Any value that was thrown inside a run, as an `AgentError`. */
-function asAgentError(error: unknown): AgentError {
+function asAgentError(error: unknown, origin: FailureOrigin | undefined): AgentError {
   if (error instanceof AgentError) return error
   const message = typeof error === 'string' ? error : messageOf(error)
+  const [[part, name] = []] = Object.entries(origin ?? {})
+  if (origin) {
+    const where = part === 'tool' ? `A callback of the tool "${name}"` : `The ${part} "${name}"`
+    return new AgentError('agent-failed', `${where} failed: ${message}`, { details: origin, cause: error })
+  }
   return new AgentError('internal', `The run failed inside ADK: ${message}`, { cause: error })
 }
 

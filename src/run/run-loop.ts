@@ -103,7 +103,7 @@ export class RunLoop {
     this.#output = new RunOutput({ outbox: this.#outbox, recorder, reader, resumed })
     if (resumed) restoreCounts(resumed, { pending: this.#pending, reader, limits: this.#limits })
     this.#roundNumber = resumed?.round ?? 1
-    this.#failures = new RunFailures(resumed?.isCorrection)
+    this.#failures = new RunFailures(parts.host.agentNames, resumed?.isCorrection)
     this.#form = new AnswerForm(host.outputs, parts.output, resumed?.isCorrection)
     // What earlier attempts have asked is known from the beginning.
     if (resumed) this.#asking()
@@ -297,7 +297,7 @@ export class RunLoop {
     if (event.errorCode || event.errorMessage) {
       const { replay } = this.#parts.resumed ?? {}
       const original = replay?.has(event) ? replay.failureOf(event) : this.#plugin.modelError
-      this.#failed(original ?? event.errorMessage ?? event.errorCode)
+      this.#failed(original ?? event.errorMessage ?? event.errorCode, event)
       return []
     }
     if (event.author && event.author !== 'user') this.#lastAuthor = event.author
@@ -312,13 +312,13 @@ export class RunLoop {
     return bodies
   }
 
-  #failed(error: unknown): void {
+  #failed(error: unknown, event?: Event): void {
     this.#stopped = true
     this.#outbox.wakeUp()
     // An error that an abort causes is no failure of its own.
     if (this.#aborted) return
     this.#reader.answer.dropStep()
-    this.#failures.add(this.#parts.resumed?.replay.divergence ?? error)
+    this.#failures.add(this.#parts.resumed?.replay.divergence ?? error, event)
   }
 
   /**

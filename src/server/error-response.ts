@@ -19,7 +19,8 @@ export function errorResponse(failure: unknown, logger: Logger): Response {
   const isStored = failure instanceof StoredFailure
   const error = isStored ? failure.failure : failure
   if (toProblem(error).status === 500 || (error instanceof AgentError && isInternal(error))) {
-    const isDefect = !(error instanceof AgentError) || error.code === 'internal'
+    const isDefect =
+      !(error instanceof AgentError) || error.code === 'internal' || error.code === 'agent-failed'
     logger.error('A request failed', {
       code: problem.code,
       reason: messageOf(error),
@@ -77,9 +78,11 @@ const UNEXPECTED = 'The request failed because of an unexpected error. See the s
 const INTERNAL =
   'The request failed because of an internal error. See the server’s log for details, or try again later.'
 
-/** Errors whose messages name files, hosts or settings of this machine. */
+/** Errors whose messages name files, hosts or settings of this machine, or are those of the agent's own code. */
 function isInternal({ code }: { code: string }): boolean {
-  return code === 'internal' || code === 'invalid-config' || code.startsWith('store-')
+  return (
+    code === 'internal' || code === 'agent-failed' || code === 'invalid-config' || code.startsWith('store-')
+  )
 }
 
 /** The error of a run as clients may read it: the rule of responses. */
@@ -114,6 +117,7 @@ const FAILURES: Readonly<Record<AgentErrorCode, readonly [number, string]>> = {
   'session-busy': [409, 'The session is busy'],
   'lease-lost': [400, 'The session was taken over'],
   'agent-not-found': [422, 'No such agent'],
+  'agent-failed': [500, 'The agent failed'],
   'history-illegal': [422, 'The provider would reject the history'],
   'context-overflow': [422, 'The context is too long'],
   'output-invalid': [422, 'The answer does not satisfy the schema'],

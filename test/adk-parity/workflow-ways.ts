@@ -108,7 +108,9 @@ async function observed(play: Play, sessions: BaseSessionService, failures: stri
     effects: play.effects,
     events: viewEvents(session?.events ?? []),
     state: { ...session?.state },
-    failures: failures.map(text => text.replace(/^The run failed inside ADK: /, '')),
+    failures: failures.map(text =>
+      text.replace(/^The (run failed inside ADK|(node|agent) "[^"]*" failed): /, ''),
+    ),
   }
 }
 

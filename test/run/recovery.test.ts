@@ -1,4 +1,15 @@
-import { AgentTool, LlmAgent } from '@google/adk'
+import {
+  AgentTool,
+  BaseAgent,
+  type Event,
+  FunctionTool,
+  LlmAgent,
+  type LlmAgentConfig,
+  node,
+  type RunnableNode,
+  SequentialAgent,
+  Workflow,
+} from '@google/adk'
 import { afterEach, describe, expect, test } from 'vitest'
 import { messagesToProvider } from '../../src/adk/messages-to-provider.js'
 import { AgentError } from '../../src/errors.js'
@@ -253,4 +264,53 @@ test('a run of 250 tool calls stays within its budget, and the question stays in
   expect(Math.max(...sizes)).toBeLessThan(60_000)
   expect(result.cuts.length).toBeGreaterThan(0)
   expect((await runtime.store.loadSession(KEY))?.totalMessages).toBe(502)
+})
+
+/** An error of the agent's own code. */
+function broken(): never {
+  throw new RangeError('It is broken.')
+}
+
+class BrokenAgent extends BaseAgent {
+  // biome-ignore lint/correctness/useYield: it fails before its first event
+  protected override async *runAsyncImpl(): AsyncGenerator<Event, void, void> {
+    broken()
+  }
+
+  protected override async *runLiveImpl(): AsyncGenerator<Event, void, void> {}
+}
+
+const look = new FunctionTool({ name: 'look', description: 'Looks.', execute: () => 'seen' })
+const own = (more: Partial<LlmAgentConfig>) =>
+  new LlmAgent({ name: 'root', model: 'play/m', tools: [look], ...more })
+
+test.each<[string, RunnableNode, object]>([
+  ['a callback of an agent', own({ beforeAgentCallback: broken }), { agent: 'root' }],
+  ['a callback of a model', own({ afterModelCallback: broken }), { agent: 'root' }],
+  ['a callback before a tool', own({ beforeToolCallback: broken }), { tool: 'look' }],
+  ['callbacks after a tool', own({ afterToolCallback: [() => undefined, broken] }), { tool: 'look' }],
+  ['an agent of another class', new BrokenAgent({ name: 'custom' }), { agent: 'custom' }],
+  [
+    'an agent below another',
+    new SequentialAgent({ name: 'line', subAgents: [new BrokenAgent({ name: 'custom' })] }),
+    { agent: 'custom' },
+  ],
+  [
+    'a node of a workflow',
+    new Workflow({ name: 'flow', edges: [['START', node(broken, { name: 'charge' })]] }),
+    { node: 'charge' },
+  ],
+  [
+    'an agent in a workflow',
+    new Workflow({ name: 'flow', edges: [['START', new BrokenAgent({ name: 'custom' })]] }),
+    { agent: 'custom' },
+  ],
+])('an error in %s ends the run as agent-failed and names it', async (_name, rootAgent, details) => {
+  await start([call('look'), { text: 'Done.' }], { rootAgent })
+  await expect(runtime.runAndCollect({ text: 'go' })).rejects.toMatchObject({
+    code: 'agent-failed',
+    message: expect.stringContaining('It is broken.'),
+    details,
+    retryable: false,
+  })
 })

@@ -5,6 +5,7 @@
  * ADK's own tools get a wrapper of `runAsync`. It is installed on the instance, because some of them are shared by the
  * whole process, and finds the run of each call by itself.
  */
+
 import { createHash, randomUUID } from 'node:crypto'
 import { isRecord } from '../../base/is-record.js'
 import { toJsonData } from '../../base/json.js'
@@ -22,6 +23,7 @@ import {
   type RecordedCall,
   type RecordedEnd,
 } from '../../session/tool-calls.js'
+import { markToolCallbacks } from '../agent-failures.js'
 import {
   type BaseAgent,
   type BaseNode,
@@ -70,7 +72,10 @@ export function adoptTools(
   const adopt = (tool: BaseTool) => adoptTool(tool, ledgerOf, execute)
   const adoptTree = (tree: object): void => {
     for (const node of nodesOf(tree)) {
-      if (isLlmAgent(node)) tools.set(node.name, node.tools)
+      if (isLlmAgent(node)) {
+        tools.set(node.name, node.tools)
+        markToolCallbacks(node)
+      }
       for (const tool of toolsOf(node)) {
         if (isBaseToolset(tool)) adoptToolset(tool, adopt)
         else if (isBaseTool(tool)) adopt(tool)

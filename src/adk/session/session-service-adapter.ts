@@ -8,6 +8,7 @@ import { type SessionJournal, undoState } from '../../session/session-journal.js
 import { newestMessagePages } from '../../session/session-pages.js'
 import type { AppendOptions, Lease, SessionStore } from '../../session/session-store.js'
 import { restoreRequests, withoutInheritedNames, withoutScope } from '../adk-quirks.js'
+import { wrapAgents } from '../agent-failures.js'
 import {
   type AdkSession,
   type AppendEventRequest,
@@ -61,7 +62,7 @@ export interface SessionServiceOptions extends NodeHooks {
 }
 
 /** Nodes learn of session services once in a process. */
-let areNodesWrapped = false
+let isWrapped = false
 
 /** A user's message that was stored when its run was opened. */
 export interface StoredOpening {
@@ -108,8 +109,11 @@ export class SessionServiceAdapter extends BaseSessionService {
     this.#fence = new SessionFence(store, options.fence)
     this.#opening = options.opening
     this.#nodes = { hooks: options }
-    if (!areNodesWrapped) wrapNodes()
-    areNodesWrapped = true
+    if (!isWrapped) {
+      wrapNodes()
+      wrapAgents()
+    }
+    isWrapped = true
     nodeServices.set(this, this.#nodes)
   }
 

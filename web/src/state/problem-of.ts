@@ -54,6 +54,7 @@ const TITLES: Readonly<Record<string, string>> = {
   'provider-stream': 'The answer broke off',
   'context-overflow': 'The chat is too long for this model',
   'output-invalid': 'The answer has not the required form',
+  'agent-failed': 'An error in the code of the agent',
   'history-illegal': 'The history breaks the rules of this model',
   'run-interrupted': 'The answer was interrupted',
   'tool-outcome-unknown': 'An earlier action may have happened',
