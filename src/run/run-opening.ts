@@ -186,8 +186,13 @@ export async function* stoppedBeforeStart(host: RunHost, run: PreparedRun): Even
   yield [startEvent(host, run, 1), eventOf(run, 2, abortedFinish())]
 }
 
-export function abortedBefore(): AgentError {
-  return new AgentError('aborted', 'The signal was aborted before the run was accepted. Nothing was stored.')
+/** The error of a run that was not accepted, because its caller aborted it or the process ends. */
+export function abortedBefore({ reason }: AbortSignal): AgentError {
+  const isInterrupted = reason instanceof AgentError && reason.code === 'run-interrupted'
+  const cause = isInterrupted ? 'The runtime was closed' : 'The signal was aborted'
+  return new AgentError('aborted', `${cause} before the run was accepted. Nothing was stored.`, {
+    retryable: isInterrupted,
+  })
 }
 
 /** The end of a run that was stopped before it began. */

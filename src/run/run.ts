@@ -174,7 +174,7 @@ export class Runs {
   /** Accepts a run that is executed here, or elsewhere, whether or not anybody follows it. */
   async start(input: RunInput, onEnd: () => void = () => {}): Promise<StartedRun> {
     const run = prepareRun(this.#host, input)
-    if (input.signal?.aborted) throw abortedBefore()
+    if (input.signal?.aborted) throw abortedBefore(input.signal)
     const { runId, key } = run
     const accepted = await this.#admission.accept(run)
     if (accepted === 'known') {

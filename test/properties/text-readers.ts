@@ -7,7 +7,7 @@ import { isAdkTool, isAgentName, isRequestTool } from '../../src/base/names.js'
 import { isSecretName, redact, redactText } from '../../src/base/redact.js'
 import { stableJson } from '../../src/base/stable-json.js'
 import { suggest, unknownKeyText } from '../../src/base/suggest.js'
-import { tidyTitle } from '../../src/base/title.js'
+import { tidyTitle, titleOfMessage } from '../../src/base/title.js'
 import { isSignedType, signedType } from '../../src/base/tool-media.js'
 import { parseTraceparent } from '../../src/base/trace-context.js'
 import { formatArguments, formatResult } from '../../src/cli/chat/format.js'
@@ -51,6 +51,8 @@ export type Reader = (text: string) => unknown
 
 /** Every exported function that reads text from outside. */
 export const READERS: Readonly<Record<string, Reader>> = {
+  tidyTitle,
+  titleOfMessage,
   redactText,
   redact: text => redact({ text, list: [text] }),
   isSecretName,
@@ -104,7 +106,6 @@ export const READERS: Readonly<Record<string, Reader>> = {
   argumentsFor: text => argumentsFor({ type: 'object', properties: { a: { type: 'number' } } }, text),
   'AnswerAssembly, pieces': text => assemble(text, undefined),
   'AnswerAssembly, a name with each piece': text => assemble(text, 'tool'),
-  tidyTitle,
   previewOf,
   storableText,
   restoreText,

@@ -1,10 +1,15 @@
 /** Test files share a process: each leaves the environment, the working folder and the globals as they were. */
-import { afterAll, expect } from 'vitest'
+import { afterAll, beforeAll, expect } from 'vitest'
 
 /** The runtime sets it once for the whole process, before it loads ADK. */
 const BY_THE_RUNTIME = 'ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS'
 
 const before = processState()
+
+beforeAll(() => {
+  // A test that waits would hang until its time limit, without a reason.
+  expect(setTimeout, 'an earlier file of this process left fake timers').not.toHaveProperty('clock')
+})
 
 afterAll(() => {
   const after = processState()
