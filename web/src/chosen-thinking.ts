@@ -1,5 +1,5 @@
 import { useCallback, useMemo, useState } from 'react'
-import { readStored, writeStored } from './shared/stored.js'
+import { readStored, useStored, writeStored } from './shared/stored.js'
 import type { RunOptions } from './state/api.js'
 
 const PREFIX = 'lango-thinking:'
@@ -44,8 +44,8 @@ export function useRunOptions(
   const stored = sessionId === undefined ? undefined : readStored(PREFIX + sessionId)
   const kept = chosen && chosen.sessionId === sessionId ? chosen.level : stored
   const thinking = THINKING.find(level => level === kept)
-  const temperature = storedNumber(TEMPERATURE)
-  const maxOutputTokens = storedNumber(LONGEST_ANSWER)
+  const temperature = numberIn(TEMPERATURE, useStored(TEMPERATURE.name))
+  const maxOutputTokens = numberIn(LONGEST_ANSWER, useStored(LONGEST_ANSWER.name))
   const options = useMemo(
     () => ({
       ...(model ? { model } : {}),
@@ -58,9 +58,8 @@ export function useRunOptions(
   return [options, setThinking]
 }
 
-/** A number that this browser keeps; `undefined` when there is none, or none that a server accepts. */
-function storedNumber({ name, least, most, step }: NumberRange): number | undefined {
-  const text = readStored(name) ?? ''
+/** A kept text as a number; `undefined` when there is none, or none that a server accepts. */
+function numberIn({ least, most, step }: NumberRange, text = ''): number | undefined {
   const value = Number(text)
   if (text.trim() === '' || !(value >= least && value <= most)) return undefined
   return step === 1 && !Number.isInteger(value) ? undefined : value

@@ -1,8 +1,11 @@
+import { useSyncExternalStore } from 'react'
+
 /**
  * What the browser keeps for the page. Storage may be closed to the page or full; then what is written lasts as
  * long as the page, and nothing breaks.
  */
 const remembered = new Map<string, string>()
+const listeners = new Set<() => void>()
 
 type Area = 'local' | 'session'
 
@@ -26,6 +29,17 @@ export function writeStored(name: string, value: string | undefined, area: Area 
   } catch {
     if (value !== undefined) remembered.set(name, value)
   }
+  for (const listener of listeners) listener()
+}
+
+/** As `readStored`; the component is rendered again when another one keeps something else under the name. */
+export function useStored(name: string): string | undefined {
+  return useSyncExternalStore(subscribe, () => readStored(name))
+}
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener)
+  return () => void listeners.delete(listener)
 }
 
 /** The mere look at a closed storage throws. */
