@@ -1,21 +1,18 @@
 import { readFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { AgentError } from '../../src/errors.js'
 import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
-import { launchBrowser, openCleanPage } from '../support/browser.js'
+import { checkAccessible, launchBrowser, openCleanPage } from '../support/browser.js'
 import { makeFolder, removeFolder } from '../support/temporary-folder.js'
 import { startWebServer, type WebServer } from '../support/web-server.js'
 
 let browser: Browser
 let server: WebServer
 let folder: string
-let axe: string
 const REFUSED = 'messages.2: the model of this test refuses every request.'
 
 beforeAll(async () => {
-  axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
   folder = await makeFolder()
   browser = await launchBrowser()
   const refusing = new ScriptedProvider(() => ({ error: new AgentError('provider-rejected', REFUSED) }), {
@@ -34,19 +31,7 @@ afterAll(async () => {
 })
 
 async function visit(options = {}): Promise<Page> {
-  const page = await openCleanPage(browser, { url: server.url, ...options })
-  return page
-}
-
-/** The rules that axe finds broken. */
-async function broken(page: Page): Promise<string[]> {
-  await page.evaluate(axe)
-  return page.evaluate(async () => {
-    const { violations } = await (
-      globalThis as unknown as { axe: { run(): Promise<{ violations: { id: string }[] }> } }
-    ).axe.run()
-    return violations.map(({ id }) => id)
-  })
+  return openCleanPage(browser, { url: server.url, reducedMotion: 'reduce', ...options })
 }
 
 async function photograph(page: Page, name: string): Promise<void> {
@@ -57,13 +42,13 @@ async function photograph(page: Page, name: string): Promise<void> {
 test('two clicks show the error of the provider, a third heals the history and opens the inspector', async () => {
   const page = await visit()
   await page.getByRole('button', { name: /Killed in mid-tool/ }).waitFor()
-  expect(await broken(page)).toEqual([])
+  await checkAccessible(page)
   await photograph(page, 'gallery-first')
   await page.getByRole('button', { name: /Killed in mid-tool/ }).click()
   const notice = page.getByRole('region', { name: 'A broken history' })
   await notice.getByRole('button', { name: 'Send it as it is' }).click()
   await notice.getByText(/must be followed by tool messages/).waitFor()
-  expect(await broken(page)).toEqual([])
+  await checkAccessible(page)
   await photograph(page, 'gallery-refused')
   await notice.getByRole('button', { name: 'Send it through Lango' }).click()
   await page
@@ -81,7 +66,7 @@ test('two clicks show the error of the provider, a third heals the history and o
     .waitFor()
   // The panel was opened while the run went on; its end is there without a click.
   await page.getByText(/lango-agent · finished · 1 request/).waitFor()
-  expect(await broken(page)).toEqual([])
+  await checkAccessible(page)
   await photograph(page, 'gallery-healed')
   // After a reload it is a chat like any other.
   await page.reload()
@@ -112,7 +97,7 @@ test.each([
     await notice.getByRole('button', { name: 'Send it through Lango' }).click()
     await notice.getByText(`The run failed: ${REFUSED}`).waitFor()
     expect(await notice.getByText(/answered/).count()).toBe(0)
-    expect(await broken(page)).toEqual([])
+    await checkAccessible(page)
     const close = page.getByRole('button', { name: 'Close' })
     if (name === 'phone' && (await close.count()) > 0) await close.first().click()
     await photograph(page, `gallery-failed-${name}`)
@@ -130,7 +115,7 @@ test.each([
   const notice = page.getByRole('region', { name: 'A broken history' })
   await notice.getByRole('button', { name: 'Send it as it is' }).click()
   await notice.getByText(/tool_use/).waitFor()
-  expect(await broken(page)).toEqual([])
+  await checkAccessible(page)
   expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true)
   await photograph(page, `gallery-${name}-refused`)
 })
@@ -144,7 +129,7 @@ test('a pasted history is explained and healed, and the healed file is downloade
   await page.getByText('Rejected as it is.').waitFor()
   await page.getByText(/`tool_use` ids were found without `tool_result`/).waitFor()
   await page.getByText(/had no result: one was added/).waitFor()
-  expect(await broken(page)).toEqual([])
+  await checkAccessible(page)
   await photograph(page, 'check')
   const [download] = await Promise.all([
     page.waitForEvent('download'),
@@ -187,7 +172,7 @@ test.each([
   await page.getByRole('button', { name: 'Check it' }).click()
   await page.getByRole('heading', { name: 'The healed file' }).waitFor()
   await page.getByText('Show it').click()
-  expect(await broken(page)).toEqual([])
+  await checkAccessible(page)
   expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true)
   await photograph(page, `check-${name}`)
 })
@@ -203,7 +188,7 @@ test('settings are kept: the theme at once, the model for new chats', async () =
   expect(await dialog.getByRole('link', { name: 'How to turn it on' }).getAttribute('href')).toBe(
     '/docs/memory',
   )
-  expect(await broken(page)).toEqual([])
+  await checkAccessible(page)
   await photograph(page, 'settings')
   await page.reload()
   expect(await page.evaluate(() => document.documentElement.dataset.theme)).toBe('dark')
@@ -218,12 +203,12 @@ test.each([
 ])('the documentation is served, linked and searchable in %s', async (name, options) => {
   const page = await visit({ ...options, url: `${server.url}/docs` })
   await page.getByRole('heading', { name: 'Documentation', level: 1 }).waitFor()
-  expect(await broken(page)).toEqual([])
+  await checkAccessible(page)
   await page.getByRole('main').getByRole('link', { name: 'Getting started in ten minutes' }).first().click()
   await page.waitForURL(/\/docs\/getting-started$/)
   await page.getByRole('combobox').fill('prompt cache')
   await page.getByRole('option').first().waitFor()
-  expect(await broken(page)).toEqual([])
+  await checkAccessible(page)
   await photograph(page, `docs-${name}`)
   await page.getByRole('combobox').fill('budget')
   await page
