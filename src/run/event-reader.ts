@@ -1,6 +1,6 @@
 import type { Event } from '../adk/sdk.js'
 import { CONFIRMATION_TOOL, isRequestTool } from '../base/names.js'
-import { isToolError } from '../session/message.js'
+import { isToolError, restartOf } from '../session/message.js'
 import { sourcesOf } from '../session/sources.js'
 import {
   emptyUsage,
@@ -53,12 +53,6 @@ export class EventReader {
     if (place) this.#calls.set(stepOf({ ...place, author: place.agent }), call)
   }
 
-  /** What was emitted of the answer that an agent gets is void: it is requested again. */
-  restarted(step: { author: string; branch?: string | undefined }): void {
-    this.answer.dropStep(step)
-    this.#code.delete(step.author)
-  }
-
   /** The usage of an agent inside a tool, whose events ADK does not pass on. */
   nestedUsage(model: string, step: number, usage: RunUsage): RunEventBody {
     return { type: 'usage', author: '', model, step, usage: this.#add(model, usage) }
@@ -68,6 +62,12 @@ export class EventReader {
     // The text before a model's failure is not an answer.
     if (event.errorCode || event.errorMessage) this.answer.dropStep(event)
     const author = event.author ?? ''
+    const restarted = restartOf(event.customMetadata)
+    if (restarted !== undefined) {
+      this.answer.dropStep(event)
+      this.#code.delete(author)
+      return [{ type: 'step-restart', step: restarted, author }]
+    }
     const { text, reasoning } = this.answer.add(event)
     const found: RunEventBody[] = []
     if (reasoning !== '') found.push({ type: 'reasoning-delta', author, text: reasoning })

@@ -19,7 +19,7 @@ import {
 } from '../adk/sdk.js'
 import { defined } from '../base/defined.js'
 import { RUN_PLUGIN } from '../base/names.js'
-import type { SessionKey, State } from '../session/message.js'
+import { restartOf, type SessionKey, type State } from '../session/message.js'
 import type { RequestPlace } from './run-event.js'
 import type { RunClient, RunHost } from './run-host.js'
 import type { RunJournal } from './run-journal.js'
@@ -68,11 +68,6 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
   /** The agent and the branch that a request was made by. */
   placeOf(request: object): RequestPlace | undefined {
     return this.#places.get(request)
-  }
-
-  /** The context of one of the run's own requests. */
-  contextOf(request: object): Context | undefined {
-    return this.#contexts.get(request)
   }
 
   /** Notes who makes a request. */
@@ -185,6 +180,8 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
   }): Promise<LlmResponse | undefined> {
     // What callbacks made of a recorded answer is part of the record.
     if (this.journal?.isRecorded(llmResponse)) return llmResponse
+    // Callbacks of agents do not get it: it is no answer.
+    if (restartOf(llmResponse.customMetadata) !== undefined) return llmResponse
     if (!this.#wrapUp || !this.#wrapUpStarted || llmResponse.errorCode || llmResponse.partial)
       return undefined
     const parts = llmResponse.content?.parts ?? []

@@ -65,8 +65,6 @@ export interface RunScope {
   requestSent(request: SentRequest): number
   /** The provider reported changes of its own with the answer. */
   repaired(repair: Pick<SentRequest, 'model' | 'profile' | 'repairs'>): void
-  /** The partial answers to a request are void: the model is asked again. */
-  restarted(request: object, step: number): void
   /** What the provider reports that a request has used. */
   modelUsed(request: object, step: number, model: string, usage: RunUsage): void
   /** The tokens that a request was counted as: stored with the end of the run. */
@@ -210,7 +208,6 @@ export function createScope(scope: ScopeParts): RunScope {
     repaired: repair => {
       if (repair.repairs.length > 0) emit({ type: 'repair', ...repair })
     },
-    restarted: (request, step) => restartStep(scope, request, step),
     modelUsed: (request, step, model, usage) => {
       // The run's own requests report their usage with ADK's event.
       if (plugin.owns(request)) reader.modelCalled({ model, step }, plugin.placeOf(request))
@@ -240,15 +237,6 @@ export function createScope(scope: ScopeParts): RunScope {
       return limits.wrapUpGranted
     },
   }
-}
-
-/** Takes back what was emitted of the answer to a request. Nothing is emitted of those that agents inside tools get. */
-function restartStep({ plugin, reader, emit }: ScopeParts, request: object, step: number): void {
-  const context = plugin.contextOf(request)
-  if (!context) return
-  const { agentName: author, invocationContext } = context
-  reader.restarted({ author, branch: invocationContext.branch })
-  emit({ type: 'step-restart', step, author })
 }
 
 /** ADK's events one at a time, inside the run's scope. Each that arrives wakes the outbox, so that one wait serves both. */

@@ -14,8 +14,8 @@ export interface FallbackParts {
   signal: AbortSignal | undefined
   scope?: RunScope
   place?: RequestPlace | undefined
-  /** Takes back what was seen of an answer; absent where that is not possible. */
-  takeBack?: (() => void) | undefined
+  /** The answer that takes back what was seen of another; absent where that is not possible. */
+  takeBack?: (() => LlmResponse) | undefined
 }
 
 /** The answer of the first model that gives a complete one. What was seen of another is taken back. */
@@ -49,7 +49,7 @@ export async function* answerByFirst(parts: FallbackParts): AsyncGenerator<LlmRe
       if (signal?.aborted || !(error instanceof AgentError)) throw error
       if (isSeen && !(takeBack && error.retryable)) throw error
       if (!providerHealth.failed(provider, model, error)) throw error
-      if (isSeen) takeBack?.()
+      if (isSeen && takeBack) yield takeBack()
       failed.add(provider)
       failure = error
       reason = error.code

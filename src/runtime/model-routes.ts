@@ -11,6 +11,7 @@ import {
   type ModelReport,
   markOfRun,
   onModelRequest,
+  restartAnswer,
 } from '../adk/model/model-reports.js'
 import type { RequestLane } from '../adk/model/steady-request.js'
 import {
@@ -30,7 +31,7 @@ import type { ProviderRegistry } from '../provider/provider-registry.js'
 import type { RequestPlace } from '../run/run-event.js'
 import type { RunModels } from '../run/run-host.js'
 import { type RunScope, runScope } from '../run/run-scope.js'
-import type { SessionKey } from '../session/message.js'
+import { restartOf, type SessionKey } from '../session/message.js'
 import type { ModelOptions, SamplingOptions } from '../session/model-options.js'
 import type { SessionStore } from '../session/session-store.js'
 import { completeUsage, type ModelPrice } from '../session/usage.js'
@@ -196,14 +197,15 @@ export class ModelRoutes implements RunModels {
       yield* new (await import('./paid-calls.js')).SpentModel().generateContentAsync()
       return
     }
-    const asked = { reference: '' }
-    const takeBack = scope && this.#reportTo(scope, request, asked)
-    const calls = scope && !isOwn ? scope.nestedCalls : undefined
+    const asked = { reference: '', step: 0 }
+    if (scope) this.#reportTo(scope, request, asked)
+    const takeBack = () => restartAnswer(asked.step)
+    const onCalls = scope && !isOwn ? scope.nestedCalls : undefined
     const ask = async (chosen: string): Promise<AsyncIterable<LlmResponse>> => {
       asked.reference = chosen
       if (scope && place) keepSteady(request, await this.#lane(scope, place, chosen))
       const model = scope?.budget ? await this.#paidModel(chosen, scope) : this.#adapter(chosen)
-      return observed(model.generateContentAsync(request, stream, signal), calls)
+      return observed(model.generateContentAsync(request, stream, signal), { onCalls, takeBack })
     }
     const references = this.#candidates(reference, options, scope)
     try {
@@ -276,35 +278,32 @@ export class ModelRoutes implements RunModels {
     return { provider: runScope.getStore()?.budget ? await this.paid(provider, true) : provider, model }
   }
 
-  /** Passes the reports of the model layer to the run. Returns what takes back the partial answers to the request. */
-  #reportTo(scope: RunScope, request: LlmRequest, asked: { readonly reference: string }): () => void {
+  /** Passes the reports of the model layer to the run. */
+  #reportTo(scope: RunScope, request: LlmRequest, asked: { readonly reference: string; step: number }): void {
     const { logger } = this.#options
-    let step = 0
     let profile = ''
     const listener = (message: ModelReport) => {
       const { reference } = asked
       if (message.type === 'cut') scope.historyCut(message.cut)
       if (message.type === 'request') {
         profile = message.request.profile
-        step = this.#requestSent(scope, request, reference, message)
+        asked.step = this.#requestSent(scope, request, reference, message)
       }
       if (message.type === 'wait') scope.notify({ ...message, type: 'model-wait', model: reference })
-      if (message.type === 'restart') {
+      if (message.type === 'restart')
         logger.warn('An answer broke off and is requested again', {
           model: reference,
           error: message.error.message,
         })
-        scope.restarted(request, step)
-      }
       if (message.type === 'receipts') scope.repaired({ model: reference, profile, repairs: message.repairs })
       if (message.type === 'answer-cut')
         logger.warn('An answer was ended at its longest length', { model: reference, length: message.length })
-      if (message.type === 'usage') scope.modelUsed(request, step, reference, completeUsage(message.usage))
+      if (message.type === 'usage')
+        scope.modelUsed(request, asked.step, reference, completeUsage(message.usage))
     }
     // Within one run a cut is reported once per change, whatever the number of requests.
     onModelRequest(request, listener, scope)
     markOfRun(request)
-    return () => scope.restarted(request, step)
   }
 
   /** Passes a request to the run, and keeps what the next one extends. */
@@ -373,12 +372,16 @@ interface ModelChoice {
   options: ModelOptions
 }
 
-/** Passes the calls of each answer of a nested agent to the run before ADK gets it. */
+/** Passes the calls of each answer of a nested agent to the run before ADK gets it, and names the step that is restarted. */
 async function* observed(
   responses: AsyncIterable<LlmResponse>,
-  onCalls: RunScope['nestedCalls'] | undefined,
+  { onCalls, takeBack }: { onCalls: RunScope['nestedCalls'] | undefined; takeBack: () => LlmResponse },
 ): AsyncGenerator<LlmResponse, void> {
   for await (const response of responses) {
+    if (restartOf(response.customMetadata) !== undefined) {
+      yield takeBack()
+      continue
+    }
     const parts = onCalls && !response.partial ? (response.content?.parts ?? []) : []
     const calls = parts.flatMap(part => part.functionCall ?? [])
     if (calls.length > 0) onCalls?.(calls)

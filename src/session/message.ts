@@ -135,6 +135,15 @@ export function leftOutOf(customMetadata: unknown): LeftOutOfAnswer | undefined 
 }
 
 /**
+ * The step whose partial answers before this one are void, from the `customMetadata` of a partial answer without text. It
+ * takes the way of those that it voids: queues of ADK's may lie between a model and the reader of its answers.
+ */
+export function restartOf(customMetadata: unknown): number | undefined {
+  const lango = isRecord(customMetadata) ? customMetadata.lango : undefined
+  return isRecord(lango) && typeof lango.restart === 'number' ? lango.restart : undefined
+}
+
+/**
  * Whether a tool's result reports a failure: `error` is truthy, or `isError` is true (the shape of
  * MCP results). Tools that return `{ rows, error: null }` have succeeded. Only the result's own fields count.
  */

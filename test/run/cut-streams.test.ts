@@ -1,6 +1,6 @@
 // A stream that breaks off after visible output: the half answer is taken back, and the model is asked again.
-import { LlmAgent, ParallelAgent } from '@google/adk'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { LlmAgent, ParallelAgent, Workflow } from '@google/adk'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { RunEvent } from '../../src/run/run-event.js'
 import type { RuntimeOptions } from '../../src/runtime/options.js'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
@@ -128,6 +128,39 @@ test('the answer of a parallel agent that was cut is taken back, and that of the
   const texts = run.items.flatMap(item => (item.kind === 'text' ? [[item.author, item.text]] : []))
   expect(Object.fromEntries(texts)).toEqual({ a: ANSWER, b: ANSWER })
   expect(texts).toHaveLength(2)
+})
+
+test('the answer of a node of a workflow that was cut is taken back, also while its reader is slow', async () => {
+  // ADK keeps the events of nodes in a queue: the model goes on while they wait there.
+  const a = new LlmAgent({ name: 'a', model: `one/${CLAUDE[2]}` })
+  const rootAgent = new Workflow({ name: 'flow', edges: [['START', a]] })
+  const { runtime, server } = await stage(CLAUDE, [CUT], { agent: undefined, rootAgent })
+  const events: RunEvent[] = []
+  for await (const event of runtime.run({ sessionId: 's', text: 'go' })) {
+    if (event.type === 'text-delta') await vi.waitUntil(() => server.requests.length === 2)
+    events.push(event)
+  }
+  expect(restarts(events)).toMatchObject([{ step: 1, author: 'a' }])
+  expect(shown(events)).toBe(ANSWER)
+  expect(events.at(-1)).toMatchObject({ finishReason: 'stop', text: ANSWER })
+})
+
+test('callbacks of an agent get no answer for what is taken back', async () => {
+  const given: unknown[] = []
+  const { runtime } = await stage(CLAUDE, [CUT], {
+    agent: undefined,
+    rootAgent: new LlmAgent({
+      name: 'root',
+      model: `one/${CLAUDE[2]}`,
+      afterModelCallback: ({ response }) => {
+        given.push(response.content?.parts?.[0]?.text)
+        return undefined
+      },
+    }),
+  })
+  const events = await eventsOf(runtime)
+  expect(restarts(events)).toHaveLength(1)
+  expect(given).not.toContain('')
 })
 
 test('a half answer is spent: what the budget leaves is the limit of the next request', async () => {

@@ -30,6 +30,7 @@ import {
   type ModelReport,
   report,
   reportRequest,
+  restartAnswer,
   subscriptionsOf,
 } from './model-reports.js'
 import { MALFORMED_CALL, noAnswer, ResponseAccumulator } from './response-accumulator.js'
@@ -174,7 +175,10 @@ export class ModelAdapter extends BaseLlm {
     for await (const event of this.#events(llmRequest, planned, { mayRestart, signal })) {
       if (event.type === 'error') throw event.error
       if (event.type === 'wait') report(llmRequest, event)
-      if (event.type === 'restart' && stream) report(llmRequest, event)
+      if (event.type === 'restart' && stream) {
+        report(llmRequest, event)
+        yield restartAnswer()
+      }
       if (event.type === 'receipts') report(llmRequest, { type: 'receipts', repairs: event.repairs })
       if (event.type === 'usage') this.#observe(llmRequest, event.usage, planned)
       const bounded = this.#bounded(event, answer)

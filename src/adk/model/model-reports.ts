@@ -4,7 +4,7 @@ import { type AgentError, checkArgument } from '../../errors.js'
 import type { RequestEvent, StreamEvent } from '../../provider/stream-event.js'
 import type { HistoryCut } from '../../session/message.js'
 import type { Usage } from '../../session/usage.js'
-import type { LlmRequest } from '../sdk.js'
+import type { LlmRequest, LlmResponse } from '../sdk.js'
 import type { ChosenOptions } from './convert-config.js'
 import { breakReceipt, findBreak, prefixOf, type SentPrefix, wholeOf } from './sent-prefix.js'
 import type { LastSent, PlannedRequest, RequestLane } from './steady-request.js'
@@ -101,8 +101,8 @@ export function chosenOptions(llmRequest: LlmRequest): ChosenOptions | undefined
 const ofRuns = new WeakSet<LlmRequest>()
 
 /**
- * Says that a request belongs to a run of Lango's: its partial answers are taken back when a `restart` is reported, and
- * the run has limits against loops.
+ * Says that a request belongs to a run of Lango's: its partial answers are taken back when a `restartAnswer` follows them,
+ * and the run has limits against loops.
  */
 export function markOfRun(llmRequest: LlmRequest): void {
   ofRuns.add(llmRequest)
@@ -110,6 +110,12 @@ export function markOfRun(llmRequest: LlmRequest): void {
 
 export function isOfRun(llmRequest: LlmRequest): boolean {
   return ofRuns.has(llmRequest)
+}
+
+/** A partial answer that voids those before it; see `restartOf`. ADK drops an answer without parts. */
+export function restartAnswer(step = 0): LlmResponse {
+  const content = { role: 'model', parts: [{ text: '' }] }
+  return { content, partial: true, customMetadata: { lango: { restart: step } } }
 }
 
 /** The lanes of requests whose session is known. */
