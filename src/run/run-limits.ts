@@ -81,9 +81,7 @@ export class RunLimits {
 
   observe(event: Event): LimitVerdict {
     if (event.partial) return CONTINUE
-    const leftOut = leftOutOf(event.customMetadata)
-    this.#isTooLong = leftOut?.cutAt !== undefined
-    if (leftOut?.calls) this.#notices.warn(callsLeftOut(leftOut))
+    this.#isTooLong = leftOutOf(event.customMetadata)?.cutAt !== undefined
     const names = callNames(event)
     if (names.length === 0) return this.#watchLoop(event)
     this.#loops.called(event, callsOf(event))
@@ -146,8 +144,9 @@ export class RunLimits {
   }
 }
 
-/** What a model reads whose answer had too many calls. */
-function callsLeftOut({ calls = 0, mostCalls = 0 }: LeftOutOfAnswer): string {
+/** The notice to a model whose answer had too many calls. */
+export function callsLeftOut({ calls = 0, mostCalls = 0 }: LeftOutOfAnswer): string | undefined {
+  if (calls === 0) return undefined
   return (
     `[System: ${calls} of the ${calls + mostCalls} tool calls of your last answer were left out and not run, because ` +
     `an answer may have ${mostCalls} at most. Call what is still needed again, in answers of at most ${mostCalls} calls.]`

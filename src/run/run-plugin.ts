@@ -19,11 +19,11 @@ import {
 } from '../adk/sdk.js'
 import { defined } from '../base/defined.js'
 import { RUN_PLUGIN } from '../base/names.js'
-import { restartOf, type SessionKey, type State } from '../session/message.js'
+import { leftOutOf, restartOf, type SessionKey, type State } from '../session/message.js'
 import type { RequestPlace } from './run-event.js'
 import type { RunClient, RunHost } from './run-host.js'
 import type { RunJournal } from './run-journal.js'
-import type { RequestNotices, RunLimits, WrapUp } from './run-limits.js'
+import { callsLeftOut, type RequestNotices, type RunLimits, type WrapUp } from './run-limits.js'
 
 /**
  * The run's plugin inside ADK. It keeps the original error of a failed model call, adds the run's notices to the
@@ -115,15 +115,17 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
       { author: invocationContext.agent?.name, branch: invocationContext.branch },
       invocationContext,
     )
-    // An earlier attempt of the run has already received the notice about its budget.
-    if (!this.#wrapUp && this.#warnings.length === 0 && this.journal?.hasNotice(callbackContext))
-      this.onBudgetNotice()
-    const isLast = this.#wrapUp !== undefined && !this.#wrapUpStarted
-    const notices = [...this.#warnings, ...(isLast ? [this.#wrapUp?.notice ?? ''] : [])]
+    const warnings = this.#warnings
     this.#warnings = []
     // The last turn has a text of its own, and a loop that was left needs none.
-    const maySayNothing = this.#wrapUp !== undefined || hasEscalated(callbackContext)
-    for (const notice of notices) await this.#addNotice(callbackContext, llmRequest, notice)
+    const isLeft = hasEscalated(callbackContext)
+    await noteLeftOut(this.journal, callbackContext, llmRequest)
+    for (const notice of warnings) await addNotice(this.journal, callbackContext, llmRequest, notice)
+    // An earlier attempt of the run has already received the notice about its budget.
+    if (!this.#wrapUp && this.journal?.hasNotice(callbackContext)) this.onBudgetNotice()
+    if (this.#wrapUp && !this.#wrapUpStarted)
+      await addNotice(this.journal, callbackContext, llmRequest, this.#wrapUp.notice)
+    const maySayNothing = this.#wrapUp !== undefined || isLeft
     this.client?.prepare(callbackContext, llmRequest)
     const begun = this.journal?.beginStep(callbackContext, llmRequest)
     const recorded = begun instanceof Promise ? await begun : begun
@@ -148,29 +150,10 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
     if (!context) return NOT_PAID
     if (!this.#wrapUp || this.#wrapUpStarted) return this.#wrapUp?.fallback ?? NOT_PAID
     this.#wrapUpStarted = true
-    await this.#addNotice(context, llmRequest, this.#wrapUp.notice)
+    await addNotice(this.journal, context, llmRequest, this.#wrapUp.notice)
     acceptSilence(llmRequest)
     forbidTools(llmRequest)
     return undefined
-  }
-
-  /**
-   * Adds a notice at the end of the history. Its author is the agent, because ADK takes the user's newest message for the
-   * beginning of the turn.
-   */
-  async #addNotice(context: Context, llmRequest: LlmRequest, notice: string): Promise<void> {
-    const { invocationContext, agentName: author } = context
-    const { invocationId, branch, isolationScope, session, sessionService } = invocationContext
-    const content: Content = { role: 'user', parts: [{ text: notice }] }
-    llmRequest.contents.push(markWrittenBy(content, 'program'))
-    // Runs of releases that did not store notices have none in their record.
-    if (this.journal?.hasAnswer(context)) return
-    const customMetadata = { lango: { synthetic: true } }
-    const event = createEvent({
-      ...{ author, invocationId, content, customMetadata },
-      ...defined({ branch, isolationScope }),
-    })
-    await sessionService?.appendEvent({ session, event })
   }
 
   override async afterModelCallback({
@@ -261,6 +244,7 @@ class NestedPlugin extends BasePlugin {
     llmRequest: LlmRequest
   }): Promise<LlmResponse | undefined> {
     this.#outer.place(callbackContext, llmRequest)
+    await noteLeftOut(this.#journal, callbackContext, llmRequest)
     const begun = this.#journal.beginStep(callbackContext, llmRequest)
     const recorded = begun instanceof Promise ? await begun : begun
     if (!recorded || recorded === 'several') return undefined
@@ -314,6 +298,50 @@ export function enterAgent(invocation: object, outer: RunPlugin, limits: RunLimi
     if (calls.length > 0) limits.observeNested(calls)
   })
   context.pluginManager = new PluginManager([plugin])
+}
+
+/**
+ * Adds a notice at the end of the history. Its author is the agent, because ADK takes the user's newest message for the
+ * beginning of the turn.
+ */
+async function addNotice(
+  journal: RunJournal | undefined,
+  context: Context,
+  llmRequest: LlmRequest,
+  notice: string,
+): Promise<void> {
+  const { invocationContext, agentName: author } = context
+  const { invocationId, branch, isolationScope, session, sessionService } = invocationContext
+  const content: Content = { role: 'user', parts: [{ text: notice }] }
+  llmRequest.contents.push(markWrittenBy(content, 'program'))
+  // Runs of releases that did not store notices have none in their record.
+  if (journal?.hasAnswer(context)) return
+  const customMetadata = { lango: { synthetic: true } }
+  const event = createEvent({
+    ...{ author, invocationId, content, customMetadata },
+    ...defined({ branch, isolationScope }),
+  })
+  await sessionService?.appendEvent({ session, event })
+}
+
+/**
+ * Adds the notice to an agent whose last answer had too many calls. It depends on the history of that agent alone, so that
+ * agents which run next to it do not get it, and a run that is resumed has it in the same place.
+ */
+async function noteLeftOut(
+  journal: RunJournal | undefined,
+  context: Context,
+  llmRequest: LlmRequest,
+): Promise<void> {
+  const { branch, session } = context.invocationContext
+  const last = session.events.findLast(
+    ({ author, content, ...event }) =>
+      author === context.agentName &&
+      (event.branch ?? '') === (branch ?? '') &&
+      !content?.parts?.some(part => part.functionResponse),
+  )
+  const notice = callsLeftOut(leftOutOf(last?.customMetadata) ?? {})
+  if (notice !== undefined) await addNotice(journal, context, llmRequest, notice)
 }
 
 /** Whether the tools that the request reports the results of have ended the loop around their agent. */

@@ -1,7 +1,8 @@
 // Limits of a run: turns, transfers and repetitions, for agents as data and for agents of ADK.
-import { FunctionTool, LlmAgent, LoopAgent } from '@google/adk'
+import { AgentTool, FunctionTool, LlmAgent, LoopAgent, ParallelAgent } from '@google/adk'
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
+import { ToolAdapter } from '../../src/adk/agent/tool-adapter.js'
 import type { RunEvent } from '../../src/run/run-event.js'
 import type { RuntimeOptions } from '../../src/runtime/options.js'
 import { createRuntime } from '../../src/runtime/runtime.js'
@@ -203,3 +204,61 @@ test('an answer of 5,000 calls is run with the limit raised, and timers fire mea
   expect(events.at(-1)).toMatchObject({ finishReason: 'stop' })
   expect(ticks).toBeGreaterThan(20)
 }, 60_000)
+
+test('the notice about calls that were left out reaches the agent that made them, not one that runs next to it', async () => {
+  let ask = () => {}
+  const asked = new Promise<void>(resolve => {
+    ask = resolve
+  })
+  const tool = (name: string, execute: () => Promise<unknown>) =>
+    new FunctionTool({ name, description: name, parameters: z.object({ n: z.number() }), execute })
+  const calls = (name: string, length: number) => ({
+    toolCalls: Array.from({ length }, (_, n) => ({ id: `${name}${n}`, name, args: { n } })),
+  })
+  const first = new ScriptedProvider([calls('wait', 4), { text: 'Done.' }], { id: 'first' })
+  // Asked again while the first agent still waits for its tools.
+  const second = new ScriptedProvider(
+    (_request, index) => {
+      if (index < 3) return { toolCalls: [{ name: 'look', args: { n: index } }] }
+      ask()
+      return { text: 'Done.' }
+    },
+    { id: 'second' },
+  )
+  const agents = [
+    new LlmAgent({ name: 'a', model: 'first/m', tools: [tool('wait', () => asked.then(() => 'ok'))] }),
+    new LlmAgent({ name: 'b', model: 'second/m', tools: [tool('look', async () => 'ok')] }),
+  ]
+  const runtime = await createRuntime({
+    store: 'memory:',
+    providers: { first, second },
+    limits: { maxCallsPerAnswer: 2 },
+    rootAgent: new ParallelAgent({ name: 'both', subAgents: agents }),
+  })
+  onTestFinished(() => runtime.close())
+  await runtime.runAndCollect({ sessionId: 's', text: 'go' })
+  expect(JSON.stringify(second.requests)).not.toContain('were left out')
+  expect(JSON.stringify(first.requests[1])).toContain(
+    '2 of the 4 tool calls of your last answer were left out',
+  )
+})
+
+test('an agent inside a tool reads how many of its calls were left out', async () => {
+  const { count, seen } = counting()
+  const inner = new ScriptedProvider([counts(5), { text: 'Inner.' }], { id: 'inner' })
+  const outer = new ScriptedProvider([call('helper', { request: 'go' }), { text: 'Done.' }], { id: 'outer' })
+  const helper = new LlmAgent({ name: 'helper', model: 'inner/m', tools: [new ToolAdapter(count)] })
+  const runtime = await createRuntime({
+    store: 'memory:',
+    providers: { inner, outer },
+    limits: { maxCallsPerAnswer: 2 },
+    rootAgent: new LlmAgent({ name: 'root', model: 'outer/m', tools: [new AgentTool({ agent: helper })] }),
+  })
+  onTestFinished(() => runtime.close())
+  await runtime.runAndCollect({ sessionId: 's', text: 'go' })
+  expect(seen).toHaveLength(2)
+  expect(JSON.stringify(inner.requests[1])).toContain(
+    '3 of the 5 tool calls of your last answer were left out',
+  )
+  expect(JSON.stringify(outer.requests)).not.toContain('were left out')
+})
