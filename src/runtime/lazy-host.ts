@@ -10,6 +10,7 @@ export class LazyHost {
   #loading: Promise<RuntimeHost> | undefined
   /** The runs of the host; absent until it is loaded. */
   runs: Runs | undefined
+  #isClosed = false
   /** Why the host could not be loaded for a run, as it was last logged. */
   #problem: string | undefined
 
@@ -35,12 +36,18 @@ export class LazyHost {
     return this.#loading?.catch(() => undefined)
   }
 
+  /** Closes the host if it was loaded. It is not loaded for stored runs any more: it would never be closed. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await (await this.loaded())?.close()
+  }
+
   /** The host to look after a stored run. It is loaded for a run that no process works on, and not for others. */
   async loadFor(run: RunSummary): Promise<RuntimeHost | undefined> {
     const { store, options, logger } = this.#parts
     const loaded = await this.loaded()
     if (loaded) return loaded
-    if (!(await isAbandoned(store, options.app, run))) return undefined
+    if (!(await isAbandoned(store, options.app, run)) || this.#isClosed) return undefined
     try {
       return await this.load()
     } catch (error) {

@@ -460,7 +460,7 @@ class LangoRuntime implements Runtime {
     const runs = [this.#running.close(graceMs), this.#host.runs?.close(graceMs)]
     await Promise.all([...runs, schedules, this.#stopRetention()])
     this.#follower.endAll()
-    await (await this.#host.loaded())?.close()
+    await this.#host.close()
     // A store that was handed in is closed by its owner.
     if (typeof this.#parts.options.store !== 'object') await this.store.close()
   }

@@ -193,6 +193,45 @@ test('reading a run that another process executes builds no agents', async ({ on
   expect(warnings).toEqual([])
 })
 
+test('a runtime that is closed while it looks for an abandoned run builds no agents for it', async () => {
+  const { runtime, runId, store } = await abandoned([])
+  await runtime.close()
+  let ask = () => {}
+  const isAsked = new Promise<void>(resolve => {
+    ask = resolve
+  })
+  let reply = () => {}
+  const replied = new Promise<void>(resolve => {
+    reply = resolve
+  })
+  const runs = new Proxy(store.runs, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get(target, name)
+      if (typeof value !== 'function') return value
+      if (name !== 'listUnfinished') return value.bind(target)
+      return async (...args: unknown[]) => {
+        ask()
+        await replied
+        return value.apply(target, args) as unknown
+      }
+    },
+  })
+  const slow = new Proxy(store, {
+    get: (target, name) => {
+      const value: unknown = name === 'runs' ? runs : Reflect.get(target, name)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
+  const warnings: unknown[] = []
+  const reader = await unbuildable(slow, warnings)
+  const found = reader.findRun(runId)
+  await isAsked
+  await reader.close()
+  reply()
+  expect(await found).toMatchObject({ runId, finished: false })
+  expect(warnings).toEqual([])
+})
+
 test('a refusal reaches the model, and nothing is paid', async ({ onTestFinished }) => {
   const store = await openStore('memory:')
   const payments: string[] = []
