@@ -204,7 +204,8 @@ export class ToolLedger implements CallLedger {
     if (!entry.place) await this.#markStarted(entry)
     const interrupted = interruptedCall(entry)
     if (interrupted) entry.twins = [interrupted]
-    else if (entry.place?.unknownTwin || entry.restored) await this.#findTwins(entry)
+    else if (entry.place?.unknownTwin || entry.restored)
+      await this.#asExecuting(entry, () => this.#findTwins(entry))
     entry.ordinal = entry.twins[0]?.ordinal ?? entry.place?.ordinal ?? 0
     const answer = entry.twins.length > 0 ? await this.#decide(entry, call) : undefined
     if (answer) return { answer }
@@ -215,11 +216,15 @@ export class ToolLedger implements CallLedger {
     return this.#begun(entry, 1 + attemptsOf(entry.twins))
   }
 
-  /** A handover waits for the write, so that it can be taken back. */
-  async #markStarted(entry: LedgerEntry): Promise<void> {
+  #markStarted(entry: LedgerEntry): Promise<void> {
+    return this.#asExecuting(entry, () => this.#write([changeOf(entry, 'started')]))
+  }
+
+  /** A handover waits for a call that is about to begin, so that it can be taken back. One that fails does not begin. */
+  async #asExecuting(entry: LedgerEntry, work: () => Promise<void>): Promise<void> {
     entry.isExecuting = true
     try {
-      await this.#write([changeOf(entry, 'started')])
+      await work()
     } catch (error) {
       entry.isExecuting = false
       throw error

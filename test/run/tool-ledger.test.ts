@@ -1,5 +1,7 @@
 // Paid means paid once: what the ledger of tool calls records, and what it does with calls whose outcome is unknown.
+import { AgentTool, LlmAgent } from '@google/adk'
 import { expect, onTestFinished, test } from 'vitest'
+import { ToolAdapter } from '../../src/adk/agent/tool-adapter.js'
 import { AgentError } from '../../src/errors.js'
 import { silentLogger } from '../../src/logger.js'
 import type { GenerateRequest } from '../../src/provider/provider.js'
@@ -309,6 +311,60 @@ test('a repeated execution that did not begin before the handover leaves the fir
   expect(await store.runs.readCalls?.(RUN)).toMatchObject([{ status: 'started', attempt: 1 }])
   const { executed } = await continuePay(store, { onUnknown: 'retry' })
   expect(executed).toMatchObject([{ attempt: 2 }])
+})
+
+test('a call of an agent inside a tool that fails to begin does not hold up the handover of its run', async () => {
+  const { store } = await crashedDuringPay()
+  const before = await start({ store, steps: [{ text: 'Hello.' }], tools: [payTool().tool] })
+  await before.runtime.runAndCollect({ sessionId: 's', text: 'Hello.' })
+  const runs = new Proxy(store.runs, {
+    get: (target, name) => {
+      if (name === 'listUnknownCalls')
+        return () => Promise.reject(new AgentError('store-unavailable', 'down'))
+      const value: unknown = Reflect.get(target, name)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
+  const failing = new Proxy(store, {
+    get: (target, name) => {
+      const value: unknown = name === 'runs' ? runs : Reflect.get(target, name)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
+  const { tool, seen } = payTool()
+  const steps = [
+    calling({ id: 'h1', name: 'helper', args: { request: 'Pay.' } }),
+    calling({ id: 'c2', ...PAY }),
+  ]
+  let ask = () => {}
+  const isAsked = new Promise<void>(resolve => {
+    ask = resolve
+  })
+  const provider = new ScriptedProvider(
+    (_request, index) => {
+      const step = steps[index]
+      if (step) return step
+      ask()
+      return new Promise<ScriptStep>(() => {})
+    },
+    { id: 'play' },
+  )
+  const helper = new LlmAgent({ name: 'helper', model: 'play/m', tools: [new ToolAdapter(tool)] })
+  const runtime = await createRuntime({
+    store: failing,
+    providers: { play: provider },
+    rootAgent: new LlmAgent({ name: 'root', model: 'play/m', tools: [new AgentTool({ agent: helper })] }),
+    runs: { resume: true },
+  })
+  onTestFinished(() => runtime.close())
+  await runtime.start({ sessionId: 's', text: 'Pay.', runId: RUN })
+  await isAsked
+  expect(seen).toEqual([])
+  await runtime
+    .active()
+    .find(({ runId }) => runId === RUN)
+    ?.loop?.handOver(600_000)
+  expect(await store.runs.findRun(RUN)).toMatchObject({ finished: false })
 })
 
 test('a second crash keeps the key and counts the attempt', async () => {
