@@ -372,7 +372,7 @@ export class RunRecorder {
     }
   }
 
-  /** A step that arrives twice is stored once: messages, events and calls have ids. */
+  /** Repeats the write of a step while the store is away. */
   async #save(step: RunStep): Promise<SavedStep> {
     const { store, lease, logger } = this.#parts
     const startedAt = performance.now()
@@ -382,7 +382,7 @@ export class RunRecorder {
       } catch (error) {
         const isOver = lease.lost.aborted || performance.now() - startedAt >= OUTAGE_MS
         // Single writes cannot be repeated: some of them may be stored.
-        if (isOver || !isAway(error) || !store.runs.saveStep) throw error
+        if (isOver || !isAway(error) || !store.runs.saveStep || !isRepeatable(step)) throw error
         const facts = { runId: this.runId, error: messageOf(error) }
         if (pauseMs === FIRST_PAUSE_MS)
           logger.warn('The store does not answer: the write of a run is repeated', facts)
@@ -390,6 +390,14 @@ export class RunRecorder {
       }
     }
   }
+}
+
+/**
+ * Whether a step that arrives twice is stored once. Messages and events have numbers; executions of calls are counted, and
+ * the store recognises a repeated count by the last event of its step.
+ */
+function isRepeatable({ events = [], calls = [] }: RunStep): boolean {
+  return events.length > 0 || !calls.some(({ status, isTakenBack }) => status === 'started' || isTakenBack)
 }
 
 /** Whether the store may take the same write later. */

@@ -129,6 +129,35 @@ test('a store that is away for a few writes does not end the run, and every call
   expect(await store.readMessages(KEY)).toHaveLength(6)
 })
 
+test('the start of a call whose acknowledgement was lost is counted once', async () => {
+  const opened = await openStore('memory:')
+  onTestFinished(() => opened.close())
+  const { saveStep } = opened.runs
+  let lost = 0
+  opened.runs.saveStep = async step => {
+    const saved = (await saveStep?.call(opened.runs, step)) ?? {}
+    if (lost > 0 || !step.calls?.some(({ status }) => status === 'started')) return saved
+    lost += 1
+    throw new AgentError('store-unavailable', 'The acknowledgement was lost.', { retryable: true })
+  }
+  let paid = 0
+  const execute = () => ({ paid: ++paid })
+  const pay = defineTool({ name: 'pay', description: 'Pays.', parameters: { type: 'object' }, execute })
+  const steps = [{ toolCalls: [{ id: 'c1', ...PAY }] }, { text: 'Done.' }]
+  const runtime = await createRuntime({
+    store: opened,
+    providers: { play: new ScriptedProvider(steps, { id: 'play' }) },
+    agent: { name: 'root', model: 'play/m', tools: [pay] },
+  })
+  onTestFinished(() => runtime.close())
+  const runId = '00000000-0000-4000-8000-00000000000a'
+  await runtime.runAndCollect({ sessionId: 's', text: 'Pay.', runId }).catch(() => undefined)
+  const [row] = (await opened.runs.readCalls?.(runId)) ?? []
+  expect(lost).toBe(1)
+  expect(row).toMatchObject({ attempt: 1 })
+  expect(paid).toBeLessThanOrEqual(1)
+})
+
 test('a run continues after PostgreSQL was away for six seconds', async () => {
   const database = await createStoreDatabase()
   onTestFinished(() => database.drop())
