@@ -74,6 +74,8 @@ class SqlStore implements DriverStore {
   readonly #append: AppendSql
   readonly #tickets: SqlTickets
   readonly #leases: LeaseHolder
+  /** A probe for space on the disk that has not ended. */
+  #probe: Promise<void> | undefined
   #writer: Promise<RunWriter> | undefined
   #closing: Promise<void> | undefined
 
@@ -211,16 +213,24 @@ class SqlStore implements DriverStore {
     await Promise.all([this.#runWriter(), import('./sql-erase.js'), import('./sql-fork.js')])
     await this.#database.check()
     if (!this.#database.isFull) return
-    this.#database.isFull = false
+    // Checks at the same time share one probe: none of them passes before it has succeeded.
+    this.#probe ??= this.#probeSpace().finally(() => {
+      this.#probe = undefined
+    })
+    await this.#probe
+  }
+
+  async #probeSpace(): Promise<void> {
+    await this.deleteSession(PROBE)
     try {
-      await this.deleteSession(PROBE)
       // Random: a database may compress what it stores.
       await this.createSession(PROBE, { probe: randomBytes(PROBE_BYTES).toString('hex') })
-      await this.deleteSession(PROBE)
     } catch (error) {
-      this.#database.isFull = true
-      throw error
+      // Another process has stored its probe meanwhile, so there is space.
+      if (!(error instanceof AgentError && error.code === 'session-exists')) throw error
     }
+    await this.deleteSession(PROBE)
+    this.#database.isFull = false
   }
 
   /** Loaded on use, as erasing and copying are: commands that only list sessions start faster without it. */

@@ -124,6 +124,8 @@ test('a server whose disk is full is not ready after a failed write, until there
   const long = { sessionId: 's1', text: `say 1 ${'x'.repeat(200_000)}` }
   await expect(runtime.runAndCollect(long)).rejects.toMatchObject({ code: 'store-unavailable' })
   for (const _time of [1, 2]) expect((await rawRequest(url, '/api/ready')).status).toBe(503)
+  const atOnce = await Promise.all([1, 2, 3].map(() => rawRequest(url, '/api/ready')))
+  expect(atOnce.map(({ status }) => status)).toEqual([503, 503, 503])
   await pragma('max_page_count', ' = 1000000')
   expect((await rawRequest(url, '/api/ready')).status).toBe(200)
   expect(await store.listSessions({ appName: 'lango:probe' })).toMatchObject({ sessions: [] })
