@@ -3,7 +3,10 @@ import { AgentError, messageOf } from '../errors.js'
 
 export type Write = (text: string) => Promise<unknown>
 
-/** Writes to a temporary file and renames it: when `work` fails, an existing file is not replaced. */
+/**
+ * Writes to a temporary file and renames it: when `work` fails, an existing file is not replaced. The file gets `mode`,
+ * whatever the umask is.
+ */
 export async function intoFile<Result>(
   file: string,
   work: (write: Write) => Promise<Result>,
@@ -15,6 +18,7 @@ export async function intoFile<Result>(
   try {
     handle = await open(partial, 'w', mode)
     const target = handle
+    await target.chmod(mode & 0o7777)
     const result = await work(text => target.appendFile(text))
     await handle.sync()
     await handle.close()
