@@ -25,6 +25,7 @@ export function checkHealFlags(files: readonly string[], { fix, output, session 
   if (session !== undefined)
     refuse("--fix and --output are for files: 'lango doctor --session ID --fix' repairs a stored session.")
   if (fix && output !== undefined) refuse('--fix and --output cannot be combined.')
+  if (output === '-') refuse('The report is written to standard output. Name a file after --output.')
   const [file = '', ...others] = files
   if (others.length > 0) refuse('--fix and --output repair one file at a time.')
   if (fix && file === '-') refuse('Standard input cannot be rewritten: use --output FILE.')
@@ -55,8 +56,10 @@ export async function writeHealed(
       `${source} is not a request for ${verdict.profiles.map(({ profile }) => profile).join(', ')}, so it cannot be repaired for it. Leave out --profile.`,
     )
   }
-  if (fix) await refuseOtherForm(source, history)
+  const before = fix ? await readFile(source, 'utf8') : undefined
+  if (before !== undefined) refuseOtherForm(source, before, history)
   const { text, profile, note, left } = await healedFile(history, profiles, output)
+  if (before !== undefined) refuseOtherNumbers(source, before, text)
   const file = fix ? await realpath(source) : output
   const mode = fix ? (await stat(file)).mode : undefined
   await intoFile(file, write => write(text), mode)
@@ -64,13 +67,27 @@ export async function writeHealed(
 }
 
 /** Only a request body keeps its form: any other history is written as a Lango export, a part of a log as a body. */
-async function refuseOtherForm(source: string, history: FileHistory): Promise<void> {
-  const isBody =
-    history.kind === 'request' &&
-    isDeepStrictEqual(parseJson(withoutBom(await readFile(source, 'utf8'))), history.body)
+function refuseOtherForm(source: string, before: string, history: FileHistory): void {
+  const isBody = history.kind === 'request' && isDeepStrictEqual(parseJson(withoutBom(before)), history.body)
   if (isBody) return
   throw new AgentError(
     'invalid-argument',
     `--fix would change the form of ${source}, which is not a request body alone. Write the repaired history to another file with --output.`,
   )
+}
+
+/** JSON is parsed to numbers of 64 bits: a longer one, also in the arguments of a call, would be rounded. */
+function refuseOtherNumbers(source: string, before: string, after: string): void {
+  const known = new Set(longNumbers(before))
+  const rounded = longNumbers(after).find(digits => !known.has(digits))
+  if (rounded === undefined) return
+  throw new AgentError(
+    'invalid-argument',
+    `--fix would change ${source}: a number in it has more digits than JSON numbers keep, and would become …${rounded}. Write that number as a string.`,
+  )
+}
+
+/** Rows of digits that are too long for an exact number. An escaped character is no part of one. */
+function longNumbers(json: string): string[] {
+  return json.replaceAll(/\\u[0-9a-f]{4}/gi, ' ').match(/\d{16,}/g) ?? []
 }

@@ -475,6 +475,7 @@ test.each([
   ['standard input in place', ['-'], { fix: true }, 'use --output FILE'],
   ['both flags', ['a.json'], { fix: true, output: 'b.json' }, 'cannot be combined'],
   ['the same file', ['a.json'], { output: './a.json' }, '--fix rewrites a.json'],
+  ['to standard output', ['a.json'], { output: '-' }, 'Name a file after --output'],
 ])('refuses to repair %s', async (_name, files, flags, message) => {
   await expect(lint(files, flags)).rejects.toMatchObject({
     code: 'invalid-argument',
@@ -493,4 +494,36 @@ test.each([
     message: expect.stringContaining(message),
   })
   expect(JSON.parse(await readFile(file, 'utf8'))).toEqual(content)
+})
+
+test.each([
+  ['a field', '"seed":12345678901234567890', '12345678901234567890'],
+  ['the arguments of a call', '"seed":1', '98765432109876543210'],
+])('--fix refuses a request with a number in %s that it would change', async (_name, seed, number) => {
+  const call = chatCall('a', `{"n":${number}}`)
+  const messages = [
+    { role: 'user', content: 'order 1111111111111111111111' },
+    { role: 'assistant', content: null, tool_calls: [call] },
+    { role: 'user', content: 'and' },
+  ]
+  const text = `{"model":"gpt-5.2",${seed},"messages":${JSON.stringify(messages)}}`
+  const file = join(await temporaryFolder(), 'request.json')
+  await writeFile(file, text)
+  await expect(lint(file, { fix: true })).rejects.toMatchObject({
+    code: 'invalid-argument',
+    message: expect.stringContaining('has more digits than'),
+  })
+  expect(await readFile(file, 'utf8')).toBe(text)
+})
+
+test('--fix repairs a request whose texts have long rows of digits', async () => {
+  const messages = [
+    { role: 'user', content: 'order 1111111111111111111111, é1234567890123456789' },
+    { role: 'assistant', content: null, tool_calls: [chatCall('a', '{"n":"22222222222222222222"}')] },
+    { role: 'user', content: 'and' },
+  ]
+  const file = await written({ model: 'gpt-5.2', messages })
+  await writeFile(file, (await readFile(file, 'utf8')).replace('é', '\\u00e9'))
+  expect((await captured(() => lint(file, { fix: true }))).code).toBe(0)
+  expect(JSON.parse(await readFile(file, 'utf8')).messages[0]).toEqual(messages[0])
 })
