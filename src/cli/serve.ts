@@ -36,6 +36,7 @@ export async function serve(flags: Flags): Promise<number> {
   const level = loaded.sources['log.level'] === undefined && process.stderr.isTTY ? 'warn' : log.level
   const logger = await createLogger({ ...log, level, destination: log.file })
   const options = await runtimeOptions(loaded, logger)
+  const endStart = exitOnSignal()
   const runtime = await whenStoreIsThere(() => createRuntime(options), logger)
   const tokens = Object.keys(server.tokens)
   const times = closingTimes(server)
@@ -61,7 +62,7 @@ export async function serve(flags: Flags): Promise<number> {
     const warning = shortTokenWarning(server.tokens)
     if (warning) process.stderr.write(`Warning: ${warning.message} ${warning.fix}\n`)
     announce(facts, await runtime.info(), flags)
-    await untilSignal()
+    await untilSignal(endStart)
     await closeWithin(times.closeMs, { running, runtime, logger })
   } catch (error) {
     await runtime.close({ withinMs: times.closeMs })
@@ -166,10 +167,23 @@ function announce({ url, store: address, hasTokens }: Place, info: RuntimeInfo, 
   if (info.demo) process.stderr.write(`${demoNotice(flags.model !== undefined)}\n`)
 }
 
+/**
+ * Until the server listens, a signal exits at once. The default action would do that, but not in the first process of a
+ * container: the kernel ignores signals that it has no handler for.
+ */
+function exitOnSignal(): () => void {
+  const exit = () => process.exit(0)
+  for (const signal of SIGNALS) process.once(signal, exit)
+  return () => {
+    for (const signal of SIGNALS) process.off(signal, exit)
+  }
+}
+
 /** Resolves at the first signal. The second one exits at once. */
-async function untilSignal(): Promise<void> {
+async function untilSignal(endStart: () => void): Promise<void> {
   await new Promise<void>(resolve => {
     for (const signal of SIGNALS) process.once(signal, resolve)
+    endStart()
   })
   for (const signal of SIGNALS) process.once(signal, () => process.exit(130))
   if (process.stderr.isTTY)

@@ -133,3 +133,20 @@ test('lango serve waits for a database that is not there yet, and refuses a wron
     expect(stderr).not.toContain('waits for its store')
   }
 })
+
+test('lango serve exits on a signal while it waits for its database, also as the first process of a container', {
+  timeout: 120_000,
+}, async () => {
+  const store = 'postgres://ann:pw@127.0.0.1:1/lango'
+  const child = startLango(['serve', '--port', '0', '--store', store], { cwd: await temporaryFolder() })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  const ended = new Promise(resolve => child.on('close', (code, signal) => resolve({ code, signal })))
+  let log = ''
+  child.stderr?.on('data', chunk => {
+    log += chunk
+  })
+  await eventually(() => log).toContain('The server waits for its store')
+  child.kill('SIGTERM')
+  // Ended by its own handler: the first process of a container does not get the default action of a signal.
+  expect(await ended).toEqual({ code: 0, signal: null })
+})
