@@ -527,3 +527,20 @@ test('--fix repairs a request whose texts have long rows of digits', async () =>
   expect((await captured(() => lint(file, { fix: true }))).code).toBe(0)
   expect(JSON.parse(await readFile(file, 'utf8')).messages[0]).toEqual(messages[0])
 })
+
+test('--fix adds no cache mark to a request for Claude, which may have four of its own', async () => {
+  const mark = { cache_control: { type: 'ephemeral' } }
+  const system = ['one', 'two', 'three', 'four'].map(text => ({ type: 'text', text, ...mark }))
+  const tools = [{ name: 'f', input_schema: { type: 'object', properties: {} } }]
+  const messages = [
+    { role: 'user', content: 'Pay.' },
+    { role: 'assistant', content: [{ ...claudeCall, input: mark }] },
+    { role: 'user', content: 'Well?' },
+  ]
+  const file = await written({ model: 'claude-sonnet-4-6', max_tokens: 100, system, tools, messages })
+  expect((await captured(() => lint(file, { fix: true }))).code).toBe(0)
+  const repaired = JSON.parse(await readFile(file, 'utf8'))
+  expect(repaired).toMatchObject({ system, tools })
+  expect(repaired.messages[1].content[0].input).toEqual(mark)
+  expect(JSON.stringify(repaired.messages).split('cache_control')).toHaveLength(2)
+})

@@ -11,7 +11,7 @@ import type { FileHistory, HistoryFile } from '../../formats/history-files.js'
 import { neutralToMessages } from '../../formats/neutral-to-messages.js'
 import { headerLine, messageLine } from '../../formats/session-lines.js'
 import { readAnthropic, readChat, readGemini, readResponses } from '../../formats/wire-messages.js'
-import { type Fields, text, type WireMessage } from '../../formats/wire-parts.js'
+import { type Fields, listOf, text, type WireMessage } from '../../formats/wire-parts.js'
 import type { ProviderMessage } from '../../provider/provider.js'
 import { createProvider } from '../../provider/provider-registry.js'
 import { resolveProfile } from '../../provider/repair/profile.js'
@@ -99,12 +99,33 @@ async function healedRequest(
   const { model } = PROFILE_FACTS[profile]
   const named = text(body.model) || text(body.modelId) || model
   const { body: written } = await bodyFor(messages, profile, named)
-  const healed = merged(body, written, family)
+  const healed = merged(body, withoutCacheMarks(written, WIRES[family]), family)
   const again = { messages: WIRES[family].read(healed), body: healed }
   const verdict = lintRequest(again, resolveProfile(profile))
   const left = problemsOf([verdict], ({ at }) => again.messages[at]?.place ?? `message ${at + 1}`)
   const note = `The same request with its messages repaired for ${profile}. Cache marks and ids of items are not written again.`
   return { fileName: HEALED_NAMES.request, text: `${JSON.stringify(healed, null, 2)}\n`, profile, note, left }
+}
+
+/** Lango marks what it sends; with the marks of the given request there could be more than Claude accepts. */
+function withoutCacheMarks(written: Fields, { list, system = '', tools }: WireFacts): Fields {
+  const unmarked = (value: unknown): unknown =>
+    Array.isArray(value)
+      ? value.map(each => {
+          if (!isRecord(each)) return each
+          const { cache_control: _mark, ...block } = each
+          return block
+        })
+      : value
+  const messages = listOf(written[list]).map(each =>
+    isRecord(each) && Array.isArray(each.content) ? { ...each, content: unmarked(each.content) } : each,
+  )
+  const others = [system, tools].filter(name => written[name] !== undefined)
+  return {
+    ...written,
+    [list]: messages,
+    ...Object.fromEntries(others.map(name => [name, unmarked(written[name])])),
+  }
 }
 
 /** The request that the provider of a profile would send. Nothing is sent: the request is reported before. */
