@@ -29,8 +29,20 @@ export function checkHealFlags(files: readonly string[], { fix, output, session 
   const [file = '', ...others] = files
   if (others.length > 0) refuse('--fix and --output repair one file at a time.')
   if (fix && file === '-') refuse('Standard input cannot be rewritten: use --output FILE.')
-  if (output !== undefined && file !== '-' && resolve(output) === resolve(file))
-    refuse(`--output names the file itself: --fix rewrites ${file}.`)
+  if (output !== undefined && file !== '-' && resolve(output) === resolve(file)) throw namesItself(file)
+}
+
+function namesItself(file: string): AgentError {
+  return new AgentError(
+    'invalid-argument',
+    `--output names the file itself: --fix rewrites ${file}. See 'lango lint --help'.`,
+  )
+}
+
+/** Whether two paths lead to one file, also by a link, or where names do not differ by case. */
+async function isSameFile(one: string, other: string): Promise<boolean> {
+  const [first, second] = await Promise.all([one, other].map(path => stat(path).catch(() => undefined)))
+  return first !== undefined && first.ino === second?.ino && first.dev === second.dev
 }
 
 /** Writes the repaired history of a checked file. `undefined` when nothing in it is rejected: nothing is written. */
@@ -60,6 +72,7 @@ export async function writeHealed(
   if (before !== undefined) refuseOtherForm(source, before, history)
   const { text, profile, note, left } = await healedFile(history, profiles, output)
   if (before !== undefined) refuseOtherNumbers(source, before, text)
+  if (!fix && (await isSameFile(source, output))) throw namesItself(source)
   const file = fix ? await realpath(source) : output
   const mode = fix ? (await stat(file)).mode : undefined
   await intoFile(file, write => write(text), mode)

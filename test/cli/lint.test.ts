@@ -1,4 +1,4 @@
-import { chmod, readFile, stat, writeFile } from 'node:fs/promises'
+import { chmod, readFile, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { lint } from '../../src/cli/lint.js'
@@ -543,4 +543,14 @@ test('--fix adds no cache mark to a request for Claude, which may have four of i
   expect(repaired).toMatchObject({ system, tools })
   expect(repaired.messages[1].content[0].input).toEqual(mark)
   expect(JSON.stringify(repaired.messages).split('cache_control')).toHaveLength(2)
+})
+
+test('refuses to write the repaired history to the file that a link leads to', async () => {
+  const file = await written(REFUSED)
+  const link = join(await temporaryFolder(), 'link.json')
+  await symlink(file, link)
+  await expect(lint(link, { output: file })).rejects.toMatchObject({
+    message: expect.stringContaining('--output names the file itself'),
+  })
+  expect(JSON.parse(await readFile(file, 'utf8'))).toEqual(REFUSED)
 })
