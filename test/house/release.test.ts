@@ -1,7 +1,8 @@
 // The files for publishing and deploying: what is in the tarball, when a version may be published, and what containers,
 // workflows and units of systemd promise.
-import { accessSync, constants, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { execFileSync } from 'node:child_process'
+import { accessSync, constants, cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { releaseProblems, schemaIn } from '../../scripts/check-release.mjs'
@@ -143,4 +144,30 @@ test('the services wait for the database, and nothing has a password of its own'
   expect(database.environment.POSTGRES_PASSWORD).toMatch(/^\$\{POSTGRES_PASSWORD:\?/)
   expect(lango.ports).toEqual(['127.0.0.1:18789:18789'])
   expect(lango.init).toBe(true)
+})
+
+test.each([
+  ['the sources in a clone with its development packages', { tsx: true, built: true }, 'sources'],
+  ['the build in a clone that has only the packages of production', { tsx: false, built: true }, 'build'],
+  [
+    'the sources, which name what is missing, in a clone without both',
+    { tsx: false, built: false },
+    'sources',
+  ],
+])('the command runs %s', async (_name, { tsx, built }, expected) => {
+  const folder = await temporaryFolder()
+  const write = (name: string, text: string) => {
+    mkdirSync(dirname(join(folder, name)), { recursive: true })
+    writeFileSync(join(folder, name), text)
+  }
+  cpSync(join(ROOT, 'bin'), join(folder, 'bin'), { recursive: true })
+  write('package.json', '{"type":"module"}')
+  write('scripts/start.mjs', "console.log('sources')")
+  if (built) write('dist/cli/main.js', "console.log('build')")
+  if (tsx) {
+    write('node_modules/tsx/package.json', '{"name":"tsx","exports":{"./esm/api":"./api.js"}}')
+    write('node_modules/tsx/api.js', '')
+  }
+  const said = execFileSync(process.execPath, [join(folder, 'bin/lango.mjs')], { encoding: 'utf8' })
+  expect(said.trim()).toBe(expected)
 })
