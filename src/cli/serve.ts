@@ -63,7 +63,7 @@ export async function serve(flags: Flags): Promise<number> {
     if (warning) process.stderr.write(`Warning: ${warning.message} ${warning.fix}\n`)
     announce(facts, await runtime.info(), flags)
     await untilSignal(endStart)
-    await closeWithin(times.closeMs, { running, runtime, logger })
+    await closeWithin(times, { running, runtime, logger })
   } catch (error) {
     await runtime.close({ withinMs: times.closeMs })
     logger.close()
@@ -94,10 +94,14 @@ async function whenStoreIsThere<T>(open: () => Promise<T>, logger: Logger): Prom
 
 const MOST_PAUSE_MS = 5000
 
-/** How long stopping may take as a whole, and how much of it active runs may take to end. */
-function closingTimes({ graceMs, closeMs }: Pick<LangoConfig['server'], 'graceMs' | 'closeMs'>) {
+/**
+ * How long stopping may take as a whole, how much of it active runs may take to end, and how much that and closing the
+ * server may take: half of the rest is left for the runtime.
+ */
+export function closingTimes({ graceMs, closeMs }: Pick<LangoConfig['server'], 'graceMs' | 'closeMs'>) {
   const wholeMs = closeMs ?? Math.max(8000, graceMs + HANDOVER_MS)
-  return { closeMs: wholeMs, graceMs: Math.min(graceMs, Math.max(wholeMs - HANDOVER_MS, wholeMs / 2)) }
+  const runsMs = Math.min(graceMs, Math.max(wholeMs - HANDOVER_MS, wholeMs / 2))
+  return { closeMs: wholeMs, graceMs: runsMs, serverMs: (runsMs + wholeMs) / 2 }
 }
 
 /** The time that handing over runs, closing connections and closing the store may take. */
@@ -110,11 +114,14 @@ interface Closing {
 }
 
 /** Closes the server and the runtime. Resolves after that time at the latest. */
-async function closeWithin(closeMs: number, { running, runtime, logger }: Closing): Promise<void> {
+async function closeWithin(
+  { closeMs, serverMs }: { closeMs: number; serverMs: number },
+  { running, runtime, logger }: Closing,
+): Promise<void> {
   const until = performance.now() + closeMs
   const leftMs = () => Math.max(0, until - performance.now())
   // Ends with the grace and a moment for connections, unless the store does not answer.
-  await within(closeMs * 0.75, running.close())
+  await within(serverMs, running.close())
   const unfinished = () => runtime.active().filter(({ loop }) => loop !== undefined).length
   const before = unfinished()
   await runtime.close({ withinMs: leftMs() })
