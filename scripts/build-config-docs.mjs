@@ -60,7 +60,7 @@ server:
 
 TypeScript is loaded by Node itself (22.18 and newer), otherwise by \`tsx\` if your project has it.
 
-**Precedence**, highest first: options of the command line or of \`loadConfig\`, then the environment, then the file, then defaults. Objects are merged key by key; lists are replaced. \`.env\` in the same folder adds variables that are not set in the environment.
+**Precedence**, highest first: options of the command line or of \`loadConfig\`, then the environment, then the file, then defaults. Objects are merged key by key; lists are replaced. \`.env\` in the same folder adds variables that are not set in the environment. Both must be regular files: a named pipe or a device is refused, because reading it may never end.
 
 **Variables in strings**: \`\${NAME}\` is replaced by the value of the variable, and \`\${NAME:-text}\` by \`text\` if the variable is not set or empty. Without such a default, a missing variable is an error. \`$\${\` is an escaped \`\${\`.
 
