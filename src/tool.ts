@@ -21,7 +21,7 @@ export interface Tool<Args = Record<string, unknown>> {
    * counts. When it throws, the outcome stays unknown.
    */
   readonly verify?: (args: Args, context: VerifyContext) => unknown
-  /** Whether a person must approve a call. A text means yes, and is shown with the request as its reason. */
+  /** True if a person must approve a call. A text means yes, and is shown with the request as its reason. */
   readonly needsApproval?: boolean | ((args: Args) => boolean | string | Promise<boolean | string>)
   /** More than 0; `Infinity` for no limit. Default 120,000. */
   readonly timeoutMs?: number

@@ -180,7 +180,7 @@ function outputOf(node: BaseNode, path: string, places: NodePlaces): NodeOutput 
   }
 }
 
-/** Whether another node gets the output, or code that runs the node. The last nodes of a workflow make its output. */
+/** True if another node gets the output, or code that runs the node. The last nodes of a workflow make its output. */
 function isOutputUsed({ name }: BaseNode, path: string, places: NodePlaces): boolean {
   const above = path.slice(0, Math.max(0, path.lastIndexOf('.')))
   const parent = places.get(above)

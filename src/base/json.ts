@@ -38,7 +38,7 @@ export function copyJsonData(value: unknown, write: (value: unknown) => string):
 /** Data of a model that is nested deeper is refused: code that walks it by recursion would overflow the stack. */
 const DEEPEST_DATA = 256
 
-/** Whether data is nested deeper than anything that is meant. */
+/** True if data is nested deeper than anything that is meant. */
 export function isTooDeep(value: unknown): boolean {
   let level: unknown[] = [value]
   for (let depth = 0; level.length > 0; depth += 1) {

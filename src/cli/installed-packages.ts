@@ -61,7 +61,7 @@ export function installedVersions(name: OptionalName): string[] | undefined {
   return versions.length < found.length ? undefined : versions
 }
 
-/** Whether a version is in a range as package.json has them: `^1.2.3`, `>=1.2.3 <2.0.0`, and several with `||`. */
+/** True if a version is in a range as package.json has them: `^1.2.3`, `>=1.2.3 <2.0.0`, and several with `||`. */
 export function isInRange(version: string, range: string): boolean {
   return range.split('||').some(part =>
     part

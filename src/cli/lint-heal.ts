@@ -39,7 +39,7 @@ function namesItself(file: string): AgentError {
   )
 }
 
-/** Whether two paths lead to one file, also by a link, or where names do not differ by case. */
+/** True if two paths lead to one file, also by a link, or where names do not differ by case. */
 async function isSameFile(one: string, other: string): Promise<boolean> {
   const [first, second] = await Promise.all([one, other].map(path => stat(path).catch(() => undefined)))
   return first !== undefined && first.ino === second?.ino && first.dev === second.dev

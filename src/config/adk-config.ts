@@ -119,7 +119,7 @@ export const limitsSchema = group({
   maxCallsPerAnswer: wholeNumber(1)
     .optional()
     .describe(
-      'Maximum number of tool calls in one answer of a model. Further calls are neither stored nor run, and the model is told how many. Default 128.',
+      'Maximum number of tool calls in one answer of a model. Further calls are neither stored nor run, and the model reads how many. Default 128.',
     ),
   loop: z
     .union(

@@ -81,7 +81,7 @@ export function isTlsProblem(codes: readonly string[]): boolean {
   return codes.some(code => TLS.test(code))
 }
 
-/** Whether the connection failed before a byte of the request was sent: such a request is on no bill. */
+/** True if the connection failed before a byte of the request was sent: such a request is on no bill. */
 export function neverLeft(names: readonly string[]): boolean {
   return isTlsProblem(names) || names.some(name => NOT_CONNECTED.test(name))
 }

@@ -56,7 +56,7 @@ export async function* storedEvents(runs: RunStore, runId: string): AsyncGenerat
   for await (const page of runEventPages(runs, runId)) yield* page as unknown as readonly RunEvent[]
 }
 
-/** Whether a process of the app has to continue or end the run. Reads only, so that ADK is not loaded to find out. */
+/** True if a process of the app has to continue or end the run. Reads only, so that ADK is not loaded to find out. */
 export async function isAbandoned(
   { runs }: SessionStore,
   appName: string,

@@ -142,7 +142,7 @@ export function twinsOf(
   return unknown.filter(row => row.ordinal === ordinal)
 }
 
-/** Whether the end of a call is stored with the answer of its message, which follows at once. ADK drops that of a call that asks. */
+/** True if the end of a call is stored with the answer of its message, which follows at once. ADK drops that of a call that asks. */
 export function isStoredWithAnswer(
   { isAlone, place, policy, isAwaited, twins }: LedgerEntry,
   { status, result, actions }: NonNullable<LedgerEntry['ended']>,

@@ -61,7 +61,7 @@ function asked(
   return { callId: id, tool: name, args, asks }
 }
 
-/** Whether an event ends the question with its id. */
+/** True if an event ends the question with its id. */
 export function isAnswer(
   event: RunEvent,
 ): event is Extract<RunEvent, { type: 'approval-answer' | 'tool-result' | 'tool-unknown' }> {

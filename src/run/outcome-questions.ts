@@ -35,7 +35,7 @@ function questionAbout({ output }: CallBegin): OutcomeReport {
   return { asks: true, ...(isUsed ? { needsResult: true, ...defined({ resultSchema: schema }) } : {}) }
 }
 
-/** Whether an answer confirms the effect of a node without the output that the workflow needs. */
+/** True if an answer confirms the effect of a node without the output that the workflow needs. */
 export function lacksOutput({ output }: CallBegin, { answer, result }: GivenOutcome): boolean {
   return answer === 'happened' && result === undefined && output?.().isUsed === true
 }

@@ -76,7 +76,7 @@ export function isOutcome(answer: RunAnswer): answer is OutcomeAnswer {
   return answer === 'happened' || answer === 'run' || answer === 'leave'
 }
 
-/** Whether an answer is one of the words for an approval. */
+/** True if an answer is one of the words for an approval. */
 export function isApproval(answer: RunAnswer): answer is ApprovalAnswer {
   return typeof answer === 'string' && !isOutcome(answer)
 }

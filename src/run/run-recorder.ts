@@ -400,7 +400,7 @@ function isRepeatable({ events = [], calls = [] }: RunStep): boolean {
   return events.length > 0 || !calls.some(({ status, isTakenBack }) => status === 'started' || isTakenBack)
 }
 
-/** Whether the store may take the same write later. */
+/** True if the store may take the same write later. */
 function isAway(error: unknown): boolean {
   return error instanceof AgentError && error.code === 'store-unavailable' && error.retryable
 }

@@ -150,7 +150,7 @@ export class Gallery {
   }
 }
 
-/** The model is a script behind the names of real ones: its usage is left out, so that nobody reads it as spent. */
+/** The model is a script behind the names of real ones: its usage is left out, because nothing was spent. */
 function uncounted(provider: Provider): Provider {
   return withGenerate(provider, async function* (request, signal) {
     for await (const event of provider.generate(request, signal)) if (event.type !== 'usage') yield event

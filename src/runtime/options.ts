@@ -125,7 +125,7 @@ export interface LimitOptions {
   maxTurns?: number | undefined
   /** Transfers between agents. Default 32. */
   maxDelegations?: number | undefined
-  /** Tool calls in one answer; further ones are neither stored nor run, and the model is told. Default 128. */
+  /** Tool calls in one answer; further ones are neither stored nor run, and the model reads how many. Default 128. */
   maxCallsPerAnswer?: number | undefined
   /** When equal calls with equal results count as a loop. `false`: never. Default: a warning after 3, the end after 5. */
   loop?: LoopLimit | false | undefined

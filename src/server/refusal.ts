@@ -46,7 +46,7 @@ export function handedOver(): Refusal {
   return new Refusal('shutting-down', message, { retryAfterSeconds: 1 })
 }
 
-/** Whether the request is to be sent again: nothing of it was stored, or its run was handed over. */
+/** True if the request is to be sent again: nothing of it was stored, or its run was handed over. */
 export function isShuttingDown(error: unknown): boolean {
   return error instanceof Refusal && error.code === 'shutting-down'
 }

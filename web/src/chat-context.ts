@@ -15,7 +15,7 @@ export type Panel =
 
 export interface ChatContextValue {
   client: LangoClient
-  /** Whether the server answers. */
+  /** True if the server answers. */
   link: Observable<'open' | 'lost'>
   thread: ThreadController
   sessions: SessionsController

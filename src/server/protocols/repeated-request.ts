@@ -134,7 +134,7 @@ async function isAnswer(
   return isDelivered === undefined ? isAlone || (await wasResumed(context, run.runId)) : !isDelivered
 }
 
-/** Whether a run was continued after its process had ended: then its caller lost the connection. */
+/** True if a run was continued after its process had ended: then its caller lost the connection. */
 async function wasResumed({ hub }: ServerContext, runId: string): Promise<boolean> {
   for await (const { type } of hub.stored(runId)) if (type === 'run-resumed') return true
   return false

@@ -113,7 +113,7 @@ export class CompletionRun {
     this.#deliver(delivery)
   }
 
-  /** Whether the caller has to repeat the request. */
+  /** True if the caller has to repeat the request. */
   get isCut(): boolean {
     return this.#isCut
   }
