@@ -81,6 +81,12 @@ export default defineConfig({
     maxWorkers: WORKERS,
     sequence: { sequencer: longestFirst() },
     dangerouslyIgnoreUnhandledErrors: false,
+    tags: [
+      {
+        name: 'long',
+        description: 'Proves at length what a test without the tag guards: npm run test:long.',
+      },
+    ],
     reporters: ['default', ['json', { outputFile: process.env.LANGO_REPORT ?? 'reports/tests.json' }]],
   },
 })

@@ -9,7 +9,7 @@ import { stripVTControlCharacters } from 'node:util'
 const LINES = 12
 
 const steps = process.argv.slice(2).map(word => word.split('='))
-const reports = ['tests', 'clients'].map(name => [name, read(`reports/${name}.json`)])
+const reports = ['tests', 'long', 'clients'].map(name => [name, read(`reports/${name}.json`)])
 const files = reports.flatMap(([, report]) => report?.testResults ?? [])
 const failed = files.flatMap(failuresOf)
 
