@@ -8,8 +8,7 @@ import { openStore } from '../../src/store/open-store.js'
 import { runTurn } from '../support/adk-run.js'
 import { RecordingModel } from '../support/recording-model.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
-
-const TURNS = 100
+import { longUnless } from '../support/tiers.js'
 
 /** Three agents, two tools, parallel calls, hand-overs in every direction, ids given and not given. */
 function answer(contents: readonly Content[], index: number, self: string): Part[] {
@@ -75,11 +74,12 @@ function agents(requests: string[], counter: { value: number }) {
 }
 
 async function converse(
+  turns: number,
   sessionsFor: () => Promise<{ sessions: BaseSessionService; close(): Promise<void> }>,
 ) {
   const requests: string[] = []
   const counter = { value: 0 }
-  for (let turn = 0; turn < TURNS; turn += 1) {
+  for (let turn = 0; turn < turns; turn += 1) {
     const { sessions, close } = await sessionsFor()
     await runTurn({ agent: agents(requests, counter), sessions, message: `Question ${turn}` })
     await close()
@@ -88,22 +88,27 @@ async function converse(
 }
 
 /** ADK draws random ids for calls without one; they are taken out of requests, so requests can be compared. */
-test('a conversation restarted from disk at every turn sends the same bytes as one that never stopped', async () => {
-  const memory = new InMemorySessionService()
-  const uninterrupted = await converse(async () => ({ sessions: memory, close: async () => {} }))
-  const folder = await temporaryFolder()
-  const restarted = await converse(async () => {
-    const store = await openStore(`sqlite:${folder}/lango.db?sync=normal`)
-    const sessions = new SessionServiceAdapter(store, { budgetTokens: 10_000_000, rootAgentName: 'root' })
-    return { sessions, close: () => store.close() }
+for (const turns of [15, 100]) {
+  test(`a conversation restarted from disk at each of ${turns} turns sends the same bytes as one that never stopped`, {
+    ...longUnless(turns === 15),
+    timeout: 300_000,
+  }, async () => {
+    const memory = new InMemorySessionService()
+    const uninterrupted = await converse(turns, async () => ({ sessions: memory, close: async () => {} }))
+    const folder = await temporaryFolder()
+    const restarted = await converse(turns, async () => {
+      const store = await openStore(`sqlite:${folder}/lango.db?sync=normal`)
+      const sessions = new SessionServiceAdapter(store, { budgetTokens: 10_000_000, rootAgentName: 'root' })
+      return { sessions, close: () => store.close() }
+    })
+    expect(restarted.length).toBe(uninterrupted.length)
+    expect(uninterrupted.length).toBeGreaterThan(turns * 1.5)
+    expect(new Set(uninterrupted.map(request => request.split(' ')[0]))).toEqual(
+      new Set(['root', 'writer', 'critic']),
+    )
+    for (const [index, request] of restarted.entries()) expect(request).toBe(uninterrupted[index])
   })
-  expect(restarted.length).toBe(uninterrupted.length)
-  expect(uninterrupted.length).toBeGreaterThan(TURNS * 1.5)
-  expect(new Set(uninterrupted.map(request => request.split(' ')[0]))).toEqual(
-    new Set(['root', 'writer', 'critic']),
-  )
-  for (const [index, request] of restarted.entries()) expect(request).toBe(uninterrupted[index])
-}, 300_000)
+}
 
 test('two questions in a row are loaded as two events and sent as one content', async () => {
   const folder = await temporaryFolder()

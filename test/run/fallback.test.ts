@@ -11,6 +11,7 @@ import { FAULT_KINDS, type Fault, type FaultKind, type Script } from '../../src/
 import { defineTool } from '../../src/tool.js'
 import { crashable } from '../support/crashable-store.js'
 import { eventually } from '../support/eventually.js'
+import { LONG } from '../support/tiers.js'
 
 type Profile = Parameters<typeof startStrictProvider>[0]['profile']
 type Type = 'gemini' | 'openai' | 'anthropic'
@@ -121,53 +122,75 @@ const GEMINI: [Profile, Type, string] = ['gemini-3', 'gemini', 'gemini-3.5-flash
 const GPT: [Profile, Type, string] = ['openai-responses', 'openai', 'gpt-5.2']
 
 const STEPS = [0, 1, 2]
+const IDLE_MS = 60_000
 
-/** Each fault meets each step with one of the three pairs; LANGO_ALL_PAIRS=1 takes all steps with each pair. */
-function stepsOf(kind: FaultKind, pair: number): number[] {
-  const place = Object.keys(CODES).indexOf(kind) + pair
-  return process.env.LANGO_ALL_PAIRS === '1' ? STEPS : STEPS.filter(step => (place + step) % 3 === 0)
+interface Pair {
+  first: [Profile, Type, string]
+  other: [Profile, Type, string]
+  stepsOf: (kind: FaultKind) => readonly number[]
 }
 
-test.each([
-  [CLAUDE, GEMINI, 0],
-  [GEMINI, GPT, 1],
-  [GPT, CLAUDE, 2],
-] as const)(
-  '%j falls back to %j on every fault at every step, and the next run returns',
-  async (first, other, pair) => {
+/** Each fault meets each step with one of the three pairs. */
+const PAIRS: readonly Pair[] = [
+  [CLAUDE, GEMINI] as const,
+  [GEMINI, GPT] as const,
+  [GPT, CLAUDE] as const,
+].map(([first, other], pair) => ({
+  first,
+  other,
+  stepsOf: kind => STEPS.filter(step => (Object.keys(CODES).indexOf(kind) + pair + step) % 3 === 0),
+}))
+
+async function expectFallback({ first, other, stepsOf }: Pair): Promise<void> {
+  onTestFinished(() => void vi.useRealTimers())
+  for (const kind of Object.keys(CODES) as FaultKind[]) {
+    const isHang = kind === 'hang'
     // A model rests by the clock; between two runs no lease is held.
-    vi.useFakeTimers({ toFake: ['Date'] })
-    onTestFinished(() => void vi.useRealTimers())
-    for (const kind of Object.keys(CODES) as FaultKind[]) {
-      const { runtime, faults, violations, asked, onCall } = await stage(
-        first,
-        other,
-        // A machine that is busy with other work may answer late too.
-        kind === 'hang' ? { idleTimeoutMs: 3000, maxAttempts: 1 } : {},
-      )
-      const expected = { from: `one/${first[2]}`, to: `two/${other[2]}` }
-      for (const step of stepsOf(kind, pair)) {
-        const fail = () => void faults.push({ kind, afterEvents: 0 })
-        onCall.do = at => at === step && fail()
-        if (step === 0) fail()
-        const events = await eventsOf(runtime)
-        expect(finish(events), `${kind} at ${step}`).toMatchObject({ finishReason: 'stop' })
-        expect(switches(events), `${kind} at ${step}`).toMatchObject([expected])
-        expect(events.find(event => event.type === 'model-switch')?.reason).toMatch(/^provider-/)
-        faults.length = 0
-        onCall.do = () => {}
-        // While the first model rests, runs begin with the second; then they return.
-        const [once, twice] = [asked[0](), asked[1]()]
-        expect(finish(await eventsOf(runtime)), kind).toMatchObject({ finishReason: 'stop' })
-        expect([asked[0]() - once, asked[1]() - twice], `${kind} at ${step}`).toEqual([0, 3])
-        vi.setSystemTime(Date.now() + 10 * 60_000)
-        expect(finish(await eventsOf(runtime)), kind).toMatchObject({ finishReason: 'stop' })
-        expect([asked[0]() - once, asked[1]() - twice], `${kind} at ${step}`).toEqual([3, 3])
+    if (isHang) vi.useFakeTimers({ toFake: ['Date', 'setTimeout', 'clearTimeout'], shouldAdvanceTime: true })
+    else vi.useFakeTimers({ toFake: ['Date'] })
+    const { runtime, faults, violations, asked, onCall } = await stage(
+      first,
+      other,
+      isHang ? { idleTimeoutMs: IDLE_MS, maxAttempts: 1 } : {},
+    )
+    const expected = { from: `one/${first[2]}`, to: `two/${other[2]}` }
+    for (const step of stepsOf(kind)) {
+      const fail = () => void faults.push({ kind, afterEvents: 0 })
+      onCall.do = at => at === step && fail()
+      if (step === 0) fail()
+      const before = asked[0]()
+      const running = eventsOf(runtime)
+      if (isHang) {
+        await eventually(asked[0]).toBe(before + step + 1)
+        await vi.advanceTimersByTimeAsync(IDLE_MS)
       }
-      expect(violations(), kind).toEqual([])
+      const events = await running
+      expect(finish(events), `${kind} at ${step}`).toMatchObject({ finishReason: 'stop' })
+      expect(switches(events), `${kind} at ${step}`).toMatchObject([expected])
+      expect(events.find(event => event.type === 'model-switch')?.reason).toMatch(/^provider-/)
+      faults.length = 0
+      onCall.do = () => {}
+      // While the first model rests, runs begin with the second; then they return.
+      const [once, twice] = [asked[0](), asked[1]()]
+      expect(finish(await eventsOf(runtime)), kind).toMatchObject({ finishReason: 'stop' })
+      expect([asked[0]() - once, asked[1]() - twice], `${kind} at ${step}`).toEqual([0, 3])
+      vi.setSystemTime(Date.now() + 10 * 60_000)
+      expect(finish(await eventsOf(runtime)), kind).toMatchObject({ finishReason: 'stop' })
+      expect([asked[0]() - once, asked[1]() - twice], `${kind} at ${step}`).toEqual([3, 3])
     }
-  },
-  120_000,
+    expect(violations(), kind).toEqual([])
+  }
+}
+
+test.each(PAIRS)(
+  '$first.2 falls back to $other.2 on every fault, and the next run returns to the first model',
+  expectFallback,
+)
+
+test.each(PAIRS.map(pair => ({ ...pair, stepsOf: () => STEPS })))(
+  '$first.2 falls back to $other.2 on every fault at every step',
+  LONG,
+  expectFallback,
 )
 
 test.each(OTHERS.filter(kind => kind !== 'slow-drip'))('%s is no reason to ask another model', async kind => {
