@@ -3,15 +3,16 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { createClient } from '../../src/client/create-client.js'
 import { startStrictProvider } from '../../src/testing/start-strict-provider.js'
 import type { Fault, ScriptStep } from '../../src/testing/strict/script.js'
 import { startLango } from '../cli/lango.js'
 import { eventually } from '../support/eventually.js'
-import { createStoreDatabase, type TestDatabase } from '../support/postgres.js'
+import { createStoreDatabase } from '../support/postgres.js'
 import { startTcpProxy } from '../support/tcp-proxy.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
+import { longUnless } from '../support/tiers.js'
 
 // Starting processes takes long on a busy machine.
 vi.setConfig({ testTimeout: 240_000 })
@@ -21,21 +22,24 @@ const RUNS = 10
 /** Stopping has 8 s by default; the rest is for a machine that is busy with other tests. */
 const LIMIT_MS = 15_000
 
-let database: TestDatabase
-beforeAll(async () => {
-  database = await createStoreDatabase()
-})
-afterAll(() => database.drop())
-
 interface Situation {
   fault?: Fault
   step?: ScriptStep
   usesPostgres?: true
+  /** Times for stopping in place of the defaults. */
+  times?: { graceMs: number; closeMs: number }
+  /** In `npm test`. */
+  isShort?: true
 }
 
 const SITUATIONS: Readonly<Record<string, Situation>> = {
   'a model that does not answer': { fault: { kind: 'hang' } },
   'a tool that ignores its signal': { step: { toolCalls: [{ name: 'deaf' }] } },
+  'a tool that ignores its signal, and little time to stop': {
+    step: { toolCalls: [{ name: 'deaf' }] },
+    times: { graceMs: 100, closeMs: 2500 },
+    isShort: true,
+  },
   'a model that is rate limited': { fault: { kind: '429', retryAfter: 60 } },
   'a database that is gone': { fault: { kind: 'hang' }, usesPostgres: true },
 }
@@ -59,9 +63,19 @@ async function startModel({ fault, step }: Situation) {
   return model
 }
 
-async function configure(cwd: string, store: string, baseUrl: string): Promise<void> {
+async function configure(
+  cwd: string,
+  store: string,
+  baseUrl: string,
+  times: Situation['times'] | undefined,
+): Promise<void> {
   const play = { type: 'openai-compatible', baseUrl, apiKey: 'test', profile: 'openai-chat' }
-  const config = { store, providers: { play }, server: { runsPerUser: RUNS }, log: { level: 'info' } }
+  const config = {
+    store,
+    providers: { play },
+    server: { runsPerUser: RUNS, ...times },
+    log: { level: 'info' },
+  }
   const source = `import { appendFileSync } from 'node:fs'
 export default { ...${JSON.stringify(config)}, agent: { name: 'root', model: 'play/gpt-4.1', tools: [${DEAF_TOOL}] } }`
   await writeFile(join(cwd, 'lango.config.mjs'), source)
@@ -89,12 +103,14 @@ async function startServe(cwd: string) {
 
 async function stage(situation: Situation) {
   const cwd = await temporaryFolder()
-  const store = situation.usesPostgres ? database.url : `sqlite:${join(cwd, 'lango.db')}`
-  const proxy = situation.usesPostgres ? await startTcpProxy(Number(new URL(store).port)) : undefined
+  const database = situation.usesPostgres ? await createStoreDatabase() : undefined
+  if (database) onTestFinished(() => database.drop())
+  const store = database?.url ?? `sqlite:${join(cwd, 'lango.db')}`
+  const proxy = database ? await startTcpProxy(Number(new URL(store).port)) : undefined
   if (proxy) onTestFinished(() => proxy.close())
   const model = await startModel(situation)
   const proxied = proxy ? Object.assign(new URL(store), { port: String(proxy.port) }).href : store
-  await configure(cwd, proxied, model.baseUrl)
+  await configure(cwd, proxied, model.baseUrl, situation.times)
   const begun = async () => (await readFile(join(cwd, 'begun.txt'), 'utf8').catch(() => '')).length
   const isInFlight = async () => {
     if (situation.step) return (await begun()) === RUNS
@@ -112,9 +128,9 @@ const stops = Object.entries(SITUATIONS).flatMap(([name, situation]) =>
   Array.from({ length: STOPS }, (_, index) => ({ name, number: index + 1, situation })),
 )
 
-test.each(stops)(
-  'SIGTERM, ten runs with $name: exits in time, and the next server ends the runs ($number)',
-  async ({ name, situation }) => {
+for (const { name, number, situation } of stops) {
+  const title = `SIGTERM during ten runs with ${name}: the server exits in time, and the next one ends the runs (${number})`
+  test(title, longUnless(situation.isShort === true), async () => {
     const { cwd, store, isInFlight, cut } = await stage(situation)
     const first = await startServe(cwd)
     const runs = await Promise.all(
@@ -127,7 +143,7 @@ test.each(stops)(
     expect({ code, isInTime: ms < LIMIT_MS }, `${ms} ms\n${log}`).toEqual({ code: 0, isInTime: true })
     expect(log.trimEnd().split('\n').at(-1)).toContain('Server stopped')
 
-    await configure(cwd, store, (await startModel({})).baseUrl)
+    await configure(cwd, store, (await startModel({})).baseUrl, situation.times)
     const second = await startServe(cwd)
     for (const { runId } of runs) {
       const events = []
@@ -135,5 +151,5 @@ test.each(stops)(
       expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop', text: 'All is done.' })
       expect(events.filter(({ type }) => type === 'run-finish')).toHaveLength(1)
     }
-  },
-)
+  })
+}

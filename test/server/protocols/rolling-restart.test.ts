@@ -12,6 +12,7 @@ import { startLango } from '../../cli/lango.js'
 import { eventually } from '../../support/eventually.js'
 import { startTcpProxy } from '../../support/tcp-proxy.js'
 import { temporaryFolder } from '../../support/temporary-folder.js'
+import { LONG, longUnless } from '../../support/tiers.js'
 
 // Starting processes takes long on a busy machine.
 vi.setConfig({ testTimeout: 240_000 })
@@ -105,30 +106,34 @@ const REQUESTS: Readonly<Record<string, (client: OpenAI) => Promise<unknown>>> =
   },
 }
 
-test.each(Object.entries(REQUESTS))(
-  'SIGTERM during %s: the client repeats it and gets the whole answer from another server',
-  async (_name, ask) => {
+for (const [name, ask] of Object.entries(REQUESTS)) {
+  const title = `SIGTERM during ${name}: OpenAI’s client repeats it and gets the whole answer from another server`
+  test(title, longUnless(name === 'a chat completion'), async () => {
     const { client, restart, payments } = await stage()
     const [answer, code] = await Promise.all([ask(client), restart()])
     expect({ answer, code, payments: await payments() }).toEqual({ answer: ANSWER, code: 0, payments: 1 })
+  })
+}
+
+test(
+  'SIGTERM during a request of a client that does not count its retries: the repeated request is the same run',
+  LONG,
+  async () => {
+    const { restart, payments, url } = await stage()
+    const send = () =>
+      fetch(`${url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'x-lango-session': 's1' },
+        body: JSON.stringify(QUESTION),
+      })
+    const [cut] = await Promise.all([send(), restart()])
+    expect(cut.status).toBe(503)
+    const runs = async () =>
+      ((await (await fetch(`${url}/api/sessions/s1/runs`)).json()) as { runs: RunItem[] }).runs
+    await eventually(runs).toMatchObject([{ status: 'finished' }])
+    const answer = await send()
+    expect(await answer.text()).toContain(ANSWER)
+    expect(await runs()).toHaveLength(1)
+    expect(await payments()).toBe(1)
   },
 )
-
-test('SIGTERM during a request of a client that does not count its retries: the repeated request is the same run', async () => {
-  const { restart, payments, url } = await stage()
-  const send = () =>
-    fetch(`${url}/v1/chat/completions`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', 'x-lango-session': 's1' },
-      body: JSON.stringify(QUESTION),
-    })
-  const [cut] = await Promise.all([send(), restart()])
-  expect(cut.status).toBe(503)
-  const runs = async () =>
-    ((await (await fetch(`${url}/api/sessions/s1/runs`)).json()) as { runs: RunItem[] }).runs
-  await eventually(runs).toMatchObject([{ status: 'finished' }])
-  const answer = await send()
-  expect(await answer.text()).toContain(ANSWER)
-  expect(await runs()).toHaveLength(1)
-  expect(await payments()).toBe(1)
-})
