@@ -181,6 +181,8 @@ function connectionAdvice(error: unknown): string {
   if (/ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|connection timeout/.test(reason)) {
     return 'check the network, the firewall and the number of connections that the server allows'
   }
+  if (/Connection terminated unexpectedly/.test(reason))
+    return 'check that the server runs. A pooler in between must be in session or transaction mode: its log says why it closed the connection'
   return 'check that the server runs and the address is correct'
 }
 

@@ -164,9 +164,8 @@ class PostgresDatabase implements SqlDatabase {
     if (!wrap || /^VACUUM\b/.test(statement.text)) return (await client.query(this.#query(statement))).rows
     this.work.control += 2
     const answers = await pipelined(client, [`BEGIN${begin}`, this.#query(statement), 'COMMIT'])
-    const [, answered] = answers
     // When the statement failed, the COMMIT has rolled it back.
-    return rowsOf(answered, answers)
+    return rowsOf(answers, 1)
   }
 
   #sendGroup(client: PoolClient, statements: readonly Statement[]) {
@@ -216,7 +215,7 @@ class PostgresDatabase implements SqlDatabase {
     const steps = task()
     let step = steps.next()
     const answers = await pipelined(client, [begin, ...(step.done ? [] : [this.#query(step.value)])])
-    const rows = rowsOf(answers[1] ?? answers[0], answers)
+    const rows = rowsOf(answers, 1)
     if (!step.done) step = steps.next(rows)
     while (!step.done) step = steps.next((await client.query(this.#query(step.value))).rows)
     return step.value
@@ -265,13 +264,11 @@ class PostgresDatabase implements SqlDatabase {
   }
 }
 
-/** The rows of one answer, if it and all that were sent with it succeeded. Its own failure explains those of the others. */
-function rowsOf(
-  answer: PromiseSettledResult<QueryResult> | undefined,
-  answers: readonly PromiseSettledResult<QueryResult>[],
-): Row[] {
-  const failed = [answer, ...answers].find(outcome => outcome?.status === 'rejected')
-  if (failed?.status === 'rejected') throw failed.reason
+/** The rows of the answer at `index`, if all succeeded. The first failure explains those that follow it. */
+function rowsOf(answers: readonly PromiseSettledResult<QueryResult>[], index: number): Row[] {
+  const failed = answers.find(answer => answer.status === 'rejected')
+  if (failed) throw failed.reason
+  const answer = answers[index]
   return answer?.status === 'fulfilled' ? answer.value.rows : []
 }
 

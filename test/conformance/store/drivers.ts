@@ -82,15 +82,17 @@ export function newKey(): SessionKey {
   return { appName: `app-${randomUUID()}`, userId: 'ann', sessionId: 'one' }
 }
 
-/** The code and the message of what a promise rejects with. */
-export async function failureOf(promise: Promise<unknown>): Promise<{ code: string; message: string }> {
+/** The code and the message of what a promise rejects with, and whether it may be retried. */
+export async function failureOf(
+  promise: Promise<unknown>,
+): Promise<{ code: string; message: string; retryable: boolean }> {
   const outcome = await promise.then(
     value => ({ value }),
     (error: unknown) => ({ error }),
   )
   if ('value' in outcome) throw new Error(`expected a failure, but got ${JSON.stringify(outcome.value)}`)
-  const { code, message } = outcome.error as { code: string; message: string }
-  return { code, message }
+  const { code, message, retryable } = outcome.error as { code: string; message: string; retryable: boolean }
+  return { code, message, retryable }
 }
 
 /** Waits for a signal, also one that has fired already. */
