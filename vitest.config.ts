@@ -82,10 +82,8 @@ export default defineConfig({
     sequence: { sequencer: longestFirst() },
     dangerouslyIgnoreUnhandledErrors: false,
     tags: [
-      {
-        name: 'long',
-        description: 'Proves at length what a test without the tag guards: npm run test:long.',
-      },
+      { name: 'long', description: 'Proves at length what a test without a tag guards: npm run test:long.' },
+      { name: 'proof', description: 'Takes many minutes: npm run proof.' },
     ],
     reporters: ['default', ['json', { outputFile: process.env.LANGO_REPORT ?? 'reports/tests.json' }]],
   },
