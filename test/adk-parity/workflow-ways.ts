@@ -21,6 +21,7 @@ import { createRuntime } from '../../src/runtime/runtime.js'
 import type { SessionStore } from '../../src/session/session-store.js'
 import { openStore } from '../../src/store/open-store.js'
 import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
+import { interceptStore } from '../support/faulty-store.js'
 import type { Kit, Step, WorkflowCase } from './workflow-cases.js'
 
 /** What one way did. */
@@ -276,23 +277,13 @@ function viewIds(text: string): string {
 
 /** A store whose writes take a while. */
 function slow(store: SessionStore): SessionStore {
-  const delayed = <T extends object>(target: T): T =>
-    new Proxy(target, {
-      get: (_target, name) => {
-        const value: unknown = Reflect.get(target, name)
-        if (typeof value === 'object' && value !== null) return delayed(value)
-        if (typeof value !== 'function') return value
-        if (!SLOW.has(String(name))) return value.bind(target)
-        return async (...args: unknown[]) => {
-          await new Promise(resolve => setTimeout(resolve, SLOW_MS))
-          return value.apply(target, args)
-        }
-      },
-    })
-  return delayed(store)
+  return interceptStore(store, async (name, invoke) => {
+    if (SLOW.has(name)) await new Promise(resolve => setTimeout(resolve, SLOW_MS))
+    return invoke()
+  })
 }
 
-const SLOW = new Set(['appendMessage', 'updateState', 'saveStep'])
+const SLOW = new Set(['appendMessage', 'updateState', 'runs.saveStep'])
 const SLOW_MS = 20
 
 function messageOf(error: unknown): string {

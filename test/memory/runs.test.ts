@@ -9,6 +9,7 @@ import type { GenerateRequest } from '../../src/provider/provider.js'
 import type { HistoryOptions } from '../../src/runtime/options.js'
 import { type Script, ScriptedProvider } from '../../src/testing/scripted-provider.js'
 import { DRIVERS, useStore } from '../conformance/store/drivers.js'
+import { interceptStore } from '../support/faulty-store.js'
 
 const KEY = (sessionId: string) => ({ appName: 'lango', userId: 'user', sessionId })
 let sessions = 0
@@ -117,27 +118,19 @@ describe.each(DRIVERS)('runs with memory in $name', driver => {
     await expect(keeper.work(key)).rejects.toThrow('no observer')
     reads.length = 0
     await expect(keeper.work(key)).rejects.toThrow('no observer')
-    expect(reads).toContain('progress')
+    expect(reads).toContain('memory.progress')
   })
 
   /** A keeper whose reads are listed, and a session to add messages of 50 tokens to. */
   async function keep(observe?: Observer['observe']) {
     const reads: string[] = []
-    const listed = <T extends object>(target: T): T =>
-      new Proxy(target, {
-        get(_target, name) {
-          const value: unknown = Reflect.get(target, name)
-          if (typeof value === 'object' && value !== null) return listed(value)
-          if (typeof value !== 'function') return value
-          return (...args: unknown[]) => {
-            reads.push(String(name))
-            return Reflect.apply(value, target, args)
-          }
-        },
-      })
+    const listed = interceptStore(place.store, (name, invoke) => {
+      reads.push(name)
+      return invoke()
+    })
     const key = KEY(`kept-${driver.name}-${sessions++}`)
     const keeper = new MemoryKeeper({
-      store: listed(place.store) as MemoryCapableStore,
+      store: listed as MemoryCapableStore,
       logger: silentLogger,
       budgetTokens: 1000,
       canRecall: true,

@@ -8,6 +8,7 @@ import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
 import type { SessionStore } from '../../src/session/session-store.js'
 import { openStore } from '../../src/store/open-store.js'
 import { eventually } from '../support/eventually.js'
+import { faultyStore } from '../support/faulty-store.js'
 import { dangerTool, obedientProvider } from '../support/obedient-provider.js'
 import { createStoreDatabase, type TestDatabase } from '../support/postgres.js'
 import { createTestRuntime } from '../support/start-server.js'
@@ -212,26 +213,24 @@ describe.each(Object.keys(PLACES))('on %s', place => {
     const url = (await PLACES[place]?.()) ?? ''
     const store = await openStore(url)
     onTestFinished(() => store.close())
-    const listQueued = store.runs.listQueued?.bind(store.runs)
     let failures = 0
-    Object.assign(store.runs, {
-      listQueued: async (...given: Parameters<NonNullable<typeof listQueued>>) => {
-        failures += 1
-        if (failures === 1) throw new AgentError('store-unavailable', 'Not now.')
-        return (await listQueued?.(...given)) ?? []
-      },
-    })
-    const acquireLease = store.acquireLease.bind(store)
     let isRefused = false
-    Object.assign(store, {
-      acquireLease: async (...given: Parameters<typeof acquireLease>) => {
-        if (isRefused) return acquireLease(...given)
+    const failing = faultyStore(store, {
+      acquireLease: (acquireLease, ...args) => {
+        if (isRefused) return acquireLease(...args)
         isRefused = true
-        throw new AgentError('store-unavailable', 'Not now.')
+        return Promise.reject(new AgentError('store-unavailable', 'Not now.'))
+      },
+      runs: {
+        listQueued: (listQueued, ...args) => {
+          failures += 1
+          if (failures > 1) return listQueued(...args)
+          return Promise.reject(new AgentError('store-unavailable', 'Not now.'))
+        },
       },
     })
     const near = await createRuntime({
-      store,
+      store: failing,
       agent: { name: 'root', model: 'play/model' },
       providers: { play: obedientProvider },
       runs: { maxRunning: 2 },

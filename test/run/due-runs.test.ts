@@ -3,9 +3,10 @@ import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import type { RunEvent } from '../../src/run/run-event.js'
-import type { Runtime } from '../../src/runtime/runtime.js'
+import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
 import { openStore } from '../../src/store/open-store.js'
 import { eventually } from '../support/eventually.js'
+import { faultyStore } from '../support/faulty-store.js'
 import { createStoreDatabase, type TestDatabase } from '../support/postgres.js'
 import { createTestRuntime, startServer, startServerProcess } from '../support/start-server.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
@@ -138,9 +139,8 @@ test('what `at` cannot be is refused, and so is whenBusy: reject with it', async
 
 test('a store that cannot release runs refuses `at`', async () => {
   const store = await openStore('memory:')
-  Object.assign(store.runs, { releaseDue: undefined })
-  const { createRuntime } = await import('../../src/runtime/runtime.js')
-  const runtime = await createRuntime({ store, agent: { model: 'demo/demo' } })
+  const lacking = faultyStore(store, { runs: { releaseDue: undefined } })
+  const runtime = await createRuntime({ store: lacking, agent: { model: 'demo/demo' } })
   onTestFinished(() => runtime.close())
   await expect(runtime.start({ text: 'x', at: 1 })).rejects.toThrow('releaseDue')
 })

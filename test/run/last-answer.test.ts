@@ -21,6 +21,7 @@ import type { SessionStore } from '../../src/session/session-store.js'
 import { openStore } from '../../src/store/open-store.js'
 import { ScriptedProvider, type ScriptStep } from '../../src/testing/scripted-provider.js'
 import { defineTool } from '../../src/tool.js'
+import { faultyStore } from '../support/faulty-store.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 
 const KEY = { appName: 'lango', userId: 'user', sessionId: 's' }
@@ -47,28 +48,19 @@ interface Faults {
 /** A store that keeps the steps that it saved, and fails with those that a test chooses. */
 function recording(store: SessionStore, { refuses = () => false, forgets = () => false, stepMs }: Faults) {
   const steps: RunStep[] = []
-  const runs = new Proxy(store.runs, {
-    get: (target, name) => {
-      const value: unknown = Reflect.get(target, name)
-      if (typeof value !== 'function') return value
-      if (name !== 'saveStep') return value.bind(target)
-      return async (step: RunStep) => {
+  const faulty = faultyStore(store, {
+    runs: {
+      saveStep: async (saveStep, step) => {
         if (stepMs !== undefined) await new Promise(resolve => setTimeout(resolve, stepMs))
         if (refuses(step)) throw new AgentError('store-unavailable', 'The disk is full.')
         steps.push(step)
-        const saved = await value.call(target, step)
+        const saved = await saveStep(step)
         if (forgets(step)) throw new AgentError('lease-lost', 'The lease is gone.')
         return saved
-      }
+      },
     },
   })
-  const proxy = new Proxy(store, {
-    get: (target, name) => {
-      const value: unknown = name === 'runs' ? runs : Reflect.get(target, name)
-      return typeof value === 'function' ? value.bind(target) : value
-    },
-  })
-  return { store: proxy, steps }
+  return { store: faulty, steps }
 }
 
 interface Scene extends Partial<RuntimeOptions>, Faults {

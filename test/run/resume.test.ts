@@ -27,6 +27,7 @@ import { ScriptedProvider, type ScriptStep } from '../../src/testing/scripted-pr
 import { defineTool } from '../../src/tool.js'
 import { type CrashableStore, crashable } from '../support/crashable-store.js'
 import { eventually } from '../support/eventually.js'
+import { faultyStore } from '../support/faulty-store.js'
 
 const KEY = { appName: 'lango', userId: 'user', sessionId: 's' }
 const RUN = '00000000-0000-4000-8000-000000000001'
@@ -566,13 +567,8 @@ test('a run whose session another process holds for a moment is not ended', asyn
   await cut(oneAgent, store, world, 2)
   let refusals = 1
   const busy = new AgentError('session-busy', 'Another process looks after the session.')
-  const contended = new Proxy(store, {
-    get(target, name) {
-      const value: unknown = Reflect.get(target, name)
-      if (typeof value !== 'function') return value
-      return (...args: unknown[]) =>
-        name === 'acquireLease' && refusals-- > 0 ? Promise.reject(busy) : value.apply(target, args)
-    },
+  const contended = faultyStore(store, {
+    acquireLease: (acquireLease, ...args) => (refusals-- > 0 ? Promise.reject(busy) : acquireLease(...args)),
   })
   const runtime = await attempt(oneAgent, contended, world)
   await runtime.resume(RUN)

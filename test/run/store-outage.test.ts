@@ -3,12 +3,12 @@ import { expect, onTestFinished, test } from 'vitest'
 import { AgentError } from '../../src/errors.js'
 import type { RunEvent } from '../../src/run/run-event.js'
 import { createRuntime } from '../../src/runtime/runtime.js'
-import type { RunOpening, RunStep } from '../../src/session/run-store.js'
 import type { SessionStore } from '../../src/session/session-store.js'
 import { openStore } from '../../src/store/open-store.js'
 import { ScriptedProvider, type ScriptStep } from '../../src/testing/scripted-provider.js'
 import { defineTool } from '../../src/tool.js'
 import { crashable } from '../support/crashable-store.js'
+import { faultyStore } from '../support/faulty-store.js'
 import { createStoreDatabase } from '../support/postgres.js'
 import { startTcpProxy } from '../support/tcp-proxy.js'
 
@@ -29,26 +29,18 @@ function failing(
 } {
   let left = 0
   let failed = 0
-  const runs = new Proxy(store.runs, {
-    get: (target, name) => {
-      const value: unknown = Reflect.get(target, name)
-      if (typeof value !== 'function') return value
-      return (...args: unknown[]) => {
-        if (name !== 'saveStep' || left <= 0) return value.apply(target, args) as unknown
+  const down = faultyStore(store, {
+    runs: {
+      saveStep: (saveStep, step) => {
+        if (left <= 0) return saveStep(step)
         left -= 1
         failed += 1
         return Promise.reject(new AgentError('store-unavailable', 'down', { retryable }))
-      }
-    },
-  })
-  const proxy = new Proxy(store, {
-    get: (target, name) => {
-      const value: unknown = name === 'runs' ? runs : Reflect.get(target, name)
-      return typeof value === 'function' ? value.bind(target) : value
+      },
     },
   })
   return {
-    store: proxy,
+    store: down,
     failNext: count => {
       left = count
     },
@@ -132,20 +124,23 @@ test('a store that is away for a few writes does not end the run, and every call
 test('the start of a call whose acknowledgement was lost is counted once', async () => {
   const opened = await openStore('memory:')
   onTestFinished(() => opened.close())
-  const { saveStep } = opened.runs
   let lost = 0
-  opened.runs.saveStep = async step => {
-    const saved = (await saveStep?.call(opened.runs, step)) ?? {}
-    if (lost > 0 || !step.calls?.some(({ status }) => status === 'started')) return saved
-    lost += 1
-    throw new AgentError('store-unavailable', 'The acknowledgement was lost.', { retryable: true })
-  }
+  const store = faultyStore(opened, {
+    runs: {
+      saveStep: async (saveStep, step) => {
+        const saved = await saveStep(step)
+        if (lost > 0 || !step.calls?.some(({ status }) => status === 'started')) return saved
+        lost += 1
+        throw new AgentError('store-unavailable', 'The acknowledgement was lost.', { retryable: true })
+      },
+    },
+  })
   let paid = 0
   const execute = () => ({ paid: ++paid })
   const pay = defineTool({ name: 'pay', description: 'Pays.', parameters: { type: 'object' }, execute })
   const steps = [{ toolCalls: [{ id: 'c1', ...PAY }] }, { text: 'Done.' }]
   const runtime = await createRuntime({
-    store: opened,
+    store,
     providers: { play: new ScriptedProvider(steps, { id: 'play' }) },
     agent: { name: 'root', model: 'play/m', tools: [pay] },
   })
@@ -216,17 +211,12 @@ test('the lease is lost while a tool runs: the call is unknown, and a repeated o
   const opened = await openStore('memory:')
   onTestFinished(() => opened.close())
   const losing = new AbortController()
-  const store = new Proxy(opened, {
-    get: (target, name) => {
-      const value: unknown = Reflect.get(target, name)
-      if (name !== 'openRun' || losing.signal.aborted)
-        return typeof value === 'function' ? value.bind(target) : value
-      return async (opening: RunOpening) => {
-        const run = await target.openRun?.(opening)
-        if (!run || !('lease' in run)) return run
-        const release = () => run.lease.release()
-        return { ...run, lease: { key: KEY, fence: run.lease.fence, lost: losing.signal, release } }
-      }
+  const store = faultyStore(opened, {
+    openRun: async (openRun, ...args) => {
+      const run = await openRun(...args)
+      if (losing.signal.aborted || !('lease' in run)) return run
+      const release = () => run.lease.release()
+      return { ...run, lease: { key: KEY, fence: run.lease.fence, lost: losing.signal, release } }
     },
   })
   let paid = 0
@@ -266,23 +256,15 @@ test.each([
     const opened = await openStore('memory:')
     onTestFinished(() => opened.close())
     let messages = 0
-    const runs = new Proxy(opened.runs, {
-      get: (target, name) => {
-        const value: unknown = Reflect.get(target, name)
-        if (typeof value !== 'function') return value
-        return async (...args: unknown[]) => {
-          const saved: unknown = await value.apply(target, args)
-          const isMessage = name === 'saveStep' && (args[0] as RunStep).message !== undefined
-          if (isMessage) messages += 1
-          if (isMessage && messages === nth) throw new AgentError('store-unavailable', 'no answer')
+    const store = faultyStore(opened, {
+      runs: {
+        saveStep: async (saveStep, step) => {
+          const saved = await saveStep(step)
+          if (step.message !== undefined) messages += 1
+          if (step.message !== undefined && messages === nth)
+            throw new AgentError('store-unavailable', 'no answer')
           return saved
-        }
-      },
-    })
-    const store = new Proxy(opened, {
-      get: (target, name) => {
-        const value: unknown = name === 'runs' ? runs : Reflect.get(target, name)
-        return typeof value === 'function' ? value.bind(target) : value
+        },
       },
     })
     const pay = defineTool({

@@ -8,12 +8,13 @@ import type { GenerateRequest } from '../../src/provider/provider.js'
 import type { RunEvent } from '../../src/run/run-event.js'
 import type { RuntimeOptions } from '../../src/runtime/options.js'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
-import type { RunStore, ToolCallRecord } from '../../src/session/run-store.js'
+import type { ToolCallRecord } from '../../src/session/run-store.js'
 import type { SessionStore } from '../../src/session/session-store.js'
 import { openStore } from '../../src/store/open-store.js'
 import { type ScriptedCall, ScriptedProvider, type ScriptStep } from '../../src/testing/scripted-provider.js'
 import type { OnUnknown, Tool, ToolContext } from '../../src/tool.js'
 import { crashable } from '../support/crashable-store.js'
+import { faultyStore } from '../support/faulty-store.js'
 
 const KEY = { appName: 'lango', userId: 'user', sessionId: 's' }
 const RUN = '00000000-0000-4000-8000-000000000001'
@@ -214,24 +215,15 @@ function slowToStart(shared: SessionStore) {
   const isStored = new Promise<void>(resolve => {
     stored = resolve
   })
-  const { saveStep } = shared.runs
-  const slow: RunStore['saveStep'] = async step => {
-    const saved = await saveStep?.call(shared.runs, step)
-    if (!step.calls?.some(({ status }) => status === 'started')) return saved ?? {}
-    stored()
-    await acknowledged
-    return saved ?? {}
-  }
-  const runs = new Proxy(shared.runs, {
-    get: (target, name) => {
-      const value: unknown = name === 'saveStep' ? slow : Reflect.get(target, name)
-      return typeof value === 'function' ? value.bind(target) : value
-    },
-  })
-  const store = new Proxy(shared, {
-    get: (target, name) => {
-      const value: unknown = name === 'runs' ? runs : Reflect.get(target, name)
-      return typeof value === 'function' ? value.bind(target) : value
+  const store = faultyStore(shared, {
+    runs: {
+      saveStep: async (saveStep, step) => {
+        const saved = await saveStep(step)
+        if (!step.calls?.some(({ status }) => status === 'started')) return saved
+        stored()
+        await acknowledged
+        return saved
+      },
     },
   })
   return { store, isStored, acknowledge }
@@ -317,19 +309,8 @@ test('a call of an agent inside a tool that fails to begin does not hold up the 
   const { store } = await crashedDuringPay()
   const before = await start({ store, steps: [{ text: 'Hello.' }], tools: [payTool().tool] })
   await before.runtime.runAndCollect({ sessionId: 's', text: 'Hello.' })
-  const runs = new Proxy(store.runs, {
-    get: (target, name) => {
-      if (name === 'listUnknownCalls')
-        return () => Promise.reject(new AgentError('store-unavailable', 'down'))
-      const value: unknown = Reflect.get(target, name)
-      return typeof value === 'function' ? value.bind(target) : value
-    },
-  })
-  const failing = new Proxy(store, {
-    get: (target, name) => {
-      const value: unknown = name === 'runs' ? runs : Reflect.get(target, name)
-      return typeof value === 'function' ? value.bind(target) : value
-    },
+  const failing = faultyStore(store, {
+    runs: { listUnknownCalls: () => Promise.reject(new AgentError('store-unavailable', 'down')) },
   })
   const { tool, seen } = payTool()
   const steps = [
@@ -612,29 +593,33 @@ test('a call that is refused, or has wrong arguments, was not executed', async (
   ])
 })
 
+/** The methods that a store of one's own may leave out. */
+const NO_LEDGER = {
+  saveStep: undefined,
+  listUnfinished: undefined,
+  listQueued: undefined,
+  releaseDue: undefined,
+  endQueued: undefined,
+  readResumable: undefined,
+  resumeRun: undefined,
+  readCalls: undefined,
+  listUnknownCalls: undefined,
+  findRuns: undefined,
+  listAppRuns: undefined,
+  signalled: undefined,
+  readSignals: undefined,
+}
+
 test('a store without a ledger works as before, and that is logged once', async () => {
   const warnings: string[] = []
   const logger = { ...silentLogger, warn: (text: string) => void warnings.push(text) }
   const inner = await openStore('memory:')
   onTestFinished(() => inner.close())
-  const runs = Object.assign(Object.create(null), {
-    appendEvents: inner.runs.appendEvents.bind(inner.runs),
-    readEvents: inner.runs.readEvents.bind(inner.runs),
-    findRun: inner.runs.findRun.bind(inner.runs),
-    listRuns: inner.runs.listRuns.bind(inner.runs),
-    saveRequest: inner.runs.saveRequest.bind(inner.runs),
-    readRequests: inner.runs.readRequests.bind(inner.runs),
-    sendSignal: inner.runs.sendSignal.bind(inner.runs),
-    takeSignals: inner.runs.takeSignals.bind(inner.runs),
-    prune: inner.runs.prune.bind(inner.runs),
-  }) as SessionStore['runs']
-  const store = new Proxy(inner, {
-    get: (target, name) => {
-      if (name === 'runs') return runs
-      if (name === 'openRun' || name === 'queueRun' || name === 'beginRun') return undefined
-      const value: unknown = Reflect.get(target, name)
-      return typeof value === 'function' ? value.bind(target) : value
-    },
+  const store = faultyStore(inner, {
+    openRun: undefined,
+    queueRun: undefined,
+    beginRun: undefined,
+    runs: NO_LEDGER,
   })
   const { tool, seen } = payTool()
   const { runtime } = await start({ store, logger, steps: [calling(PAY), { text: 'Paid.' }], tools: [tool] })

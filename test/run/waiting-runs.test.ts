@@ -5,13 +5,13 @@ import { AgentError } from '../../src/errors.js'
 import { silentLogger } from '../../src/logger.js'
 import type { RunEvent } from '../../src/run/run-event.js'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
-import type { RunStep } from '../../src/session/run-store.js'
 import type { SessionStore } from '../../src/session/session-store.js'
 import { openStore } from '../../src/store/open-store.js'
 import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
 import { defineTool, type Tool } from '../../src/tool.js'
 import { crashable } from '../support/crashable-store.js'
 import { eventually } from '../support/eventually.js'
+import { faultyStore } from '../support/faulty-store.js'
 
 const KEY = { appName: 'lango', userId: 'user', sessionId: 's' }
 
@@ -204,22 +204,13 @@ test('a runtime that is closed while it looks for an abandoned run builds no age
   const replied = new Promise<void>(resolve => {
     reply = resolve
   })
-  const runs = new Proxy(store.runs, {
-    get: (target, name) => {
-      const value: unknown = Reflect.get(target, name)
-      if (typeof value !== 'function') return value
-      if (name !== 'listUnfinished') return value.bind(target)
-      return async (...args: unknown[]) => {
+  const slow = faultyStore(store, {
+    runs: {
+      listUnfinished: async (listUnfinished, query) => {
         ask()
         await replied
-        return value.apply(target, args) as unknown
-      }
-    },
-  })
-  const slow = new Proxy(store, {
-    get: (target, name) => {
-      const value: unknown = name === 'runs' ? runs : Reflect.get(target, name)
-      return typeof value === 'function' ? value.bind(target) : value
+        return listUnfinished(query)
+      },
     },
   })
   const warnings: unknown[] = []
@@ -275,20 +266,15 @@ test('a refusal whose result was reported and not stored is not asked again', as
   await first.runtime.close()
   const process = crashable(store)
   // Events are also written by themselves: the process ends between that write and the one of the message.
-  const endingRuns = new Proxy(process.store.runs, {
-    get: (target, name) => {
-      const value: unknown = Reflect.get(target, name)
-      if (name !== 'saveStep') return value
-      return async (step: RunStep) => {
-        if (step.message?.role !== 'tool') return target.saveStep?.(step)
+  const ending = faultyStore(process.store, {
+    runs: {
+      saveStep: async (saveStep, step) => {
+        if (step.message?.role !== 'tool') return saveStep(step)
         await store.runs.appendEvents(step.key, step.runId, step.events ?? [])
         await process.crash()
         return new Promise(() => {})
-      }
+      },
     },
-  })
-  const ending = new Proxy(process.store, {
-    get: (target, name) => (name === 'runs' ? endingRuns : Reflect.get(target, name)),
   })
   const second = await office(ending, payments)
   await second.runtime.ready()
@@ -314,19 +300,15 @@ test('an answer that a process has read and not recorded reaches the one that co
   const { runId } = await first.runtime.runAndCollect({ sessionId: 's', text: 'Pay.' })
   await first.runtime.close()
   const process = crashable(store)
-  const { runs } = process.store
-  const ending = new Proxy(process.store, {
-    get: (target, name) => (name === 'runs' ? endingRuns : Reflect.get(target, name)),
-  })
-  const endingRuns = new Proxy(runs, {
-    get: (target, name) => {
-      const value: unknown = Reflect.get(target, name)
-      if (name !== 'readSignals' && name !== 'takeSignals') return value
-      return async (...args: unknown[]) => {
-        await (value as (...given: unknown[]) => Promise<unknown>)(...args)
-        await process.crash()
-        return new Promise(() => {})
-      }
+  const endAfter = async (read: Promise<unknown>) => {
+    await read
+    await process.crash()
+    return new Promise<never>(() => {})
+  }
+  const ending = faultyStore(process.store, {
+    runs: {
+      readSignals: (readSignals, id) => endAfter(readSignals(id)),
+      takeSignals: (takeSignals, id) => endAfter(takeSignals(id)),
     },
   })
   const second = await office(ending, payments)
@@ -349,14 +331,13 @@ test('an answer that the store does not take is refused, also where the run wait
   const payments: string[] = []
   const process = crashable(store)
   let isDown = true
-  const downRuns = new Proxy(process.store.runs, {
-    get: (target, name) => {
-      if (name !== 'sendSignal' || !isDown) return Reflect.get(target, name)
-      return () => Promise.reject(new AgentError('store-unavailable', 'down', { retryable: true }))
+  const down = faultyStore(process.store, {
+    runs: {
+      sendSignal: (sendSignal, ...args) =>
+        isDown
+          ? Promise.reject(new AgentError('store-unavailable', 'down', { retryable: true }))
+          : sendSignal(...args),
     },
-  })
-  const down = new Proxy(process.store, {
-    get: (target, name) => (name === 'runs' ? downRuns : Reflect.get(target, name)),
   })
   const first = await office(down, payments)
   // A caller that is asked keeps the run in memory.

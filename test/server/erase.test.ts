@@ -5,8 +5,8 @@ import { createClient } from '../../src/client/create-client.js'
 import { AgentError } from '../../src/errors.js'
 import type { RunEvent } from '../../src/run/run-event.js'
 import { createRuntime } from '../../src/runtime/runtime.js'
-import type { SessionStore } from '../../src/session/session-store.js'
 import { openStore } from '../../src/store/open-store.js'
+import { faultyStore } from '../support/faulty-store.js'
 import { createTestRuntime, startServer } from '../support/start-server.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 
@@ -67,13 +67,7 @@ test('a run of another process ends with an error when its user is erased', asyn
 test('a store without erase or expire gets an error that names the method', async () => {
   const full = await openStore('memory:')
   // What a store of one's own may lack.
-  const store = new Proxy(full, {
-    get: (target, name) => {
-      if (name === 'erase' || name === 'expire') return undefined
-      const value: unknown = Reflect.get(target, name)
-      return typeof value === 'function' ? value.bind(target) : value
-    },
-  }) as SessionStore
+  const store = faultyStore(full, { erase: undefined, expire: undefined })
   const agent = { model: 'demo/demo' }
   const runtime = await createRuntime({ store, agent })
   await expect(runtime.erase('ann')).rejects.toMatchObject({

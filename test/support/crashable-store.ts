@@ -1,4 +1,5 @@
 import type { Lease, SessionStore } from '../../src/session/session-store.js'
+import { interceptStore } from './faulty-store.js'
 
 export interface CrashableStore {
   store: SessionStore
@@ -28,31 +29,22 @@ export function crashable(
   })
   const leases: Lease[] = []
   const never = () => new Promise<never>(() => {})
-  const call = async (target: object, method: (...args: unknown[]) => unknown, args: unknown[]) => {
+  const guarded = interceptStore(store, async (name, invoke) => {
     if (isOver) return never()
-    const result: unknown = await method.apply(target, args)
+    const result: unknown = await invoke()
     if (isLease(result)) leases.push(result)
     if (typeof result === 'object' && result !== null && 'lease' in result) leases.push(result.lease as Lease)
-    if (WRITES.has(method.name)) writes += 1
+    if (WRITES.has(name)) writes += 1
     if (writes >= endsAfter) await crash()
     return isOver ? never() : result
-  }
-  const guarded = <T extends object>(target: T): T =>
-    new Proxy(target, {
-      get: (_target, name) => {
-        const value: unknown = Reflect.get(target, name)
-        if (typeof value === 'function')
-          return (...args: unknown[]) => call(target, value as (...args: unknown[]) => unknown, args)
-        return typeof value === 'object' && value !== null ? guarded(value) : value
-      },
-    })
+  })
   const crash = async () => {
     isOver = true
     for (const lease of leases.splice(0)) await lease.release().catch(() => {})
     ended()
   }
   return {
-    store: guarded(store),
+    store: guarded,
     crash,
     over,
     get writes() {
@@ -64,12 +56,12 @@ export function crashable(
 /** What changes a run or its session. */
 const WRITES = new Set([
   'openRun',
-  'saveStep',
   'appendMessage',
   'updateState',
   'createSession',
-  'appendEvents',
-  'resumeRun',
+  'runs.saveStep',
+  'runs.appendEvents',
+  'runs.resumeRun',
 ])
 
 function isLease(value: unknown): value is Lease {
