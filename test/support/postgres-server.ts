@@ -9,6 +9,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
+import { fastFolder } from './fast-folder.js'
 
 const run = promisify(execFile)
 
@@ -35,7 +36,7 @@ export async function startPostgres(
     standby?: boolean
   } = {},
 ): Promise<PostgresServer> {
-  const folder = await mkdtemp(join(tmpdir(), 'lango-postgres-'))
+  const folder = await mkdtemp(join(options.durable ? tmpdir() : await fastFolder(), 'lango-postgres-'))
   const isRoot = process.getuid?.() === 0
   const identity = isRoot ? NOBODY : {}
   if (isRoot) await chown(folder, NOBODY.uid, NOBODY.gid)
@@ -133,6 +134,8 @@ const SETTINGS = {
   full_page_writes: 'off',
   max_connections: '200',
   shared_buffers: '64MB',
+  // The data folder may be in memory.
+  max_wal_size: '128MB',
   scram_iterations: '1',
   log_min_messages: 'log',
 }
