@@ -2,7 +2,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import type { LangoClient } from '../../src/client/client.js'
 import { createClient } from '../../src/client/create-client.js'
 import type { RunEvent } from '../../src/run/run-event.js'
@@ -11,9 +11,10 @@ import type { ScriptStep } from '../../src/testing/strict/script.js'
 import { startLango } from '../cli/lango.js'
 import { eventually } from '../support/eventually.js'
 import { expireLeases } from '../support/expire-leases.js'
-import { createStoreDatabase, type TestDatabase } from '../support/postgres.js'
+import { createStoreDatabase } from '../support/postgres.js'
 import { numbers } from '../support/read-events.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
+import { LONG, longUnless } from '../support/tiers.js'
 
 // Starting processes takes long on a busy machine.
 vi.setConfig({ testTimeout: 240_000 })
@@ -21,12 +22,6 @@ vi.setConfig({ testTimeout: 240_000 })
 const CALL: ScriptStep = { text: 'Let me see.', toolCalls: [{ name: 'current_time', args: {} }] }
 const LATE: ScriptStep = { text: 'This comes late.' }
 const DONE: ScriptStep = { text: 'It is late.' }
-
-let database: TestDatabase
-beforeAll(async () => {
-  database = await createStoreDatabase()
-})
-afterAll(() => database.drop())
 
 /** A model that calls a tool, holds its second answer until it is released, and then answers at once. */
 async function startModel() {
@@ -43,16 +38,29 @@ async function startModel() {
 
 type Model = Awaited<ReturnType<typeof startModel>>
 
+type StoreName = 'SQLite' | 'PostgreSQL'
+
+/** The address of a new store in a folder or a database, and a way to let its leases expire at once. */
+async function newStore(name: StoreName, folder: string) {
+  if (name === 'SQLite') {
+    const url = `sqlite:${join(folder, 'lango.db')}`
+    return { url, expire: async () => expireLeases(url) }
+  }
+  const database = await createStoreDatabase()
+  onTestFinished(() => database.drop())
+  return { url: database.url, expire: () => database.query('UPDATE lango_leases SET expires_at = 0') }
+}
+
 /** A folder with the configuration of servers on one store and one model. */
-async function stage(store?: string) {
+async function stage(name: StoreName) {
   const model = await startModel()
   const cwd = await temporaryFolder()
-  const url = store ?? `sqlite:${join(cwd, 'lango.db')}`
+  const { url, expire } = await newStore(name, cwd)
   const play = { type: 'openai-compatible', baseUrl: model.baseUrl, apiKey: 'test', profile: 'openai-chat' }
   const agent = { name: 'root', model: 'play/gpt-4.1', tools: ['current_time'] }
   const config = { store: url, providers: { play }, agent }
   await writeFile(join(cwd, 'lango.config.json'), JSON.stringify(config))
-  return { model, cwd, url, start: (port = 0) => startServe(cwd, port) }
+  return { model, expire, start: (port = 0) => startServe(cwd, port) }
 }
 
 interface Served {
@@ -109,7 +117,7 @@ async function textsOf({ client }: Served, sessionId: string): Promise<string[]>
 }
 
 test('a server that is killed and started again continues the run, and a client that follows it sees that', async () => {
-  const { model, start } = await stage()
+  const { model, start } = await stage('SQLite')
   const first = await start()
   const runId = await inMidRun(first, model, 's1')
   const followed = collect(first.client, runId)
@@ -122,43 +130,53 @@ test('a server that is killed and started again continues the run, and a client 
   expect(model.asked()).toBe(3)
 })
 
-test('of two servers on PostgreSQL, the one that is left continues the run of the one that was killed', async () => {
-  const { model, start } = await stage(database.url)
-  const [one, other] = [await start(), await start()]
-  const runId = await inMidRun(one, model, 'killed')
-  const followed = collect(other.client, runId)
-  await one.kill()
-  const events = await followed
-  expectOneEnd(events)
-  expect(events.find(({ type }) => type === 'run-resumed')).toMatchObject({ attempt: 2, replayedSteps: 1 })
-  expect(model.asked()).toBe(3)
-})
+test(
+  'of two servers on PostgreSQL, the one that is left continues the run of the one that was killed',
+  LONG,
+  async () => {
+    const { model, start } = await stage('PostgreSQL')
+    const [one, other] = [await start(), await start()]
+    const runId = await inMidRun(one, model, 'killed')
+    const followed = collect(other.client, runId)
+    await one.kill()
+    const events = await followed
+    expectOneEnd(events)
+    expect(events.find(({ type }) => type === 'run-resumed')).toMatchObject({ attempt: 2, replayedSteps: 1 })
+    expect(model.asked()).toBe(3)
+  },
+)
 
-test('a server that is stopped for longer than its lease writes nothing more to a run that another one has continued', async () => {
-  const { model, start } = await stage(database.url)
-  const [one, other] = [await start(), await start()]
-  const runId = await inMidRun(one, model, 'stopped')
-  one.signal('SIGSTOP')
-  await database.query('UPDATE lango_leases SET expires_at = 0')
-  const events = await collect(other.client, runId)
-  expectOneEnd(events)
-  const texts = await textsOf(other, 'stopped')
-  model.release()
-  one.signal('SIGCONT')
-  const next = await one.client.start('stopped', { text: 'And now?' })
-  expect((await collect(one.client, next.runId)).at(-1)).toMatchObject({ finishReason: 'stop' })
-  expect(await collect(other.client, runId)).toEqual(events)
-  expect(await textsOf(other, 'stopped')).toEqual([...texts, 'And now?', DONE.text])
-})
+const STORES: readonly StoreName[] = ['SQLite', 'PostgreSQL']
 
-describe.each(['SQLite', 'PostgreSQL'])('a laptop on %s', name => {
-  test('that is closed in mid-run and opened when the lease has long expired ends the run normally', async () => {
-    const { model, start, url } = await stage(name === 'PostgreSQL' ? database.url : undefined)
+for (const name of STORES) {
+  const title = `a server on ${name} that is stopped for longer than its lease writes nothing more to a run that another one has continued`
+  test(title, longUnless(name === 'SQLite'), async () => {
+    const { model, start, expire } = await stage(name)
+    const [one, other] = [await start(), await start()]
+    const runId = await inMidRun(one, model, 'stopped')
+    one.signal('SIGSTOP')
+    await expire()
+    const events = await collect(other.client, runId)
+    expectOneEnd(events)
+    const texts = await textsOf(other, 'stopped')
+    model.release()
+    one.signal('SIGCONT')
+    const next = await one.client.start('stopped', { text: 'And now?' })
+    expect((await collect(one.client, next.runId)).at(-1)).toMatchObject({ finishReason: 'stop' })
+    expect(await collect(other.client, runId)).toEqual(events)
+    expect(await textsOf(other, 'stopped')).toEqual([...texts, 'And now?', DONE.text])
+  })
+}
+
+test.each(STORES)(
+  'a laptop on %s that is closed in mid-run and opened when the lease has long expired ends the run normally',
+  LONG,
+  async name => {
+    const { model, start, expire } = await stage(name)
     const server = await start()
     const runId = await inMidRun(server, model, 'laptop')
     server.signal('SIGSTOP')
-    if (name === 'SQLite') expireLeases(url)
-    else await database.query('UPDATE lango_leases SET expires_at = 0')
+    await expire()
     model.release()
     server.signal('SIGCONT')
     const events = await collect(server.client, runId)
@@ -166,5 +184,5 @@ describe.each(['SQLite', 'PostgreSQL'])('a laptop on %s', name => {
     const [question, look, answer, ...more] = await textsOf(server, 'laptop')
     expect([question, look, more]).toEqual(['What time is it?', CALL.text, []])
     expect([LATE.text, DONE.text]).toContain(answer)
-  })
-})
+  },
+)

@@ -1,15 +1,12 @@
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { createClient } from '../../src/client/create-client.js'
 import { silentLogger } from '../../src/logger.js'
 import type { RunEvent } from '../../src/run/run-event.js'
 import { serve } from '../../src/server/serve.js'
-import { createTestRuntime, startServer, startServerProcess } from '../support/start-server.js'
+import { createTestRuntime, startServer } from '../support/start-server.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 
-// Starting processes takes long on a busy machine.
-vi.setConfig({ testTimeout: 120_000 })
-
-test('a run that can finish in time does, and its followers see the end', async () => {
+test('closing waits for a run that can finish in time, and its followers get the end', async () => {
   const server = await startServer({ graceMs: 10_000 })
   const { runId } = await server.client.start('s1', { text: 'slow 30 10' })
   const events: RunEvent[] = []
@@ -29,9 +26,9 @@ test('a run that can finish in time does, and its followers see the end', async 
   expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop' })
 })
 
-test('a stream of a run of another process gets a reconnect event', async () => {
+test('closing sends a reconnect event to the stream of a run that another server executes', async () => {
   const store = `sqlite:${await temporaryFolder()}/lango.db`
-  const [near, far] = [await startServer({ store, graceMs: 5000 }), await startServerProcess(store)]
+  const [near, far] = [await startServer({ store, graceMs: 5000 }), await startServer({ store })]
   const { runId } = await far.client.start('s1', { text: 'hang' })
   const response = await fetch(`${near.url}/api/runs/${runId}/events`)
   const [text] = await Promise.all([response.text(), near.close()])
@@ -39,7 +36,7 @@ test('a stream of a run of another process gets a reconnect event', async () => 
   expect(text).toMatch(/event: reconnect\nretry: 1000\ndata: \{\}\n\n$/)
 })
 
-test('a run that cannot finish in time is left to the runtime, and its followers get a reconnect event', async () => {
+test('closing leaves a run that cannot finish in time to the runtime, and its followers get a reconnect event', async () => {
   const store = `sqlite:${await temporaryFolder()}/lango.db`
   const first = await startServer({ store, graceMs: 20 })
   const { runId } = await first.client.start('s1', { text: 'hang' })
@@ -51,13 +48,13 @@ test('a run that cannot finish in time is left to the runtime, and its followers
   expect(await first.runtime.findRun(runId)).toMatchObject({ finished: false, state: 'running' })
 })
 
-test('a client follows over a restart of the server on the same port', async () => {
+test('a client follows a run over a restart of the server on the same port', async () => {
   const store = `sqlite:${await temporaryFolder()}/lango.db`
   const runtime = await createTestRuntime(store)
   const start = (port: number) =>
     serve({ runtime, port, host: '127.0.0.1', logger: silentLogger, version: '1', graceMs: 0 })
-  const other = await startServerProcess(store)
-  const { runId } = await other.client.start('s1', { text: 'slow 80 20' })
+  const other = await startServer({ store })
+  const { runId } = await other.client.start('s1', { text: 'slow 40 20' })
   const first = await start(0)
   const states: string[] = []
   const seen: number[] = []
@@ -65,12 +62,12 @@ test('a client follows over a restart of the server on the same port', async () 
   let second: Awaited<ReturnType<typeof start>> | undefined
   for await (const event of client.follow(runId, { onConnection: state => states.push(state) })) {
     seen.push(event.seq)
-    if (seen.length !== 20) continue
+    if (seen.length !== 10) continue
     await first.close()
     second = await start(first.port)
   }
   expect(seen).toEqual(seen.map((_, index) => index + 1))
-  expect(seen).toHaveLength(83)
+  expect(seen).toHaveLength(43)
   expect(states).toEqual(['open', 'lost', 'open'])
   await second?.close()
   await runtime.close()

@@ -1,12 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
+import { silentLogger } from '../../src/logger.js'
+import type { Runtime } from '../../src/runtime/runtime.js'
 import { Metrics } from '../../src/server/metrics.js'
 import { RunHub } from '../../src/server/runs/run-hub.js'
 import type { SessionStore } from '../../src/session/session-store.js'
+import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
 import { rawRequest, rawSocket } from '../support/raw-request.js'
 import { numbers, readEvents } from '../support/read-events.js'
-import { createTestRuntime, startServer, type TestServer } from '../support/start-server.js'
+import { createTestRuntime, startServer } from '../support/start-server.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
+import { longUnless } from '../support/tiers.js'
 
 async function metric(url: string, name: string): Promise<number> {
   const { text } = await rawRequest(url, '/metrics')
@@ -18,37 +22,61 @@ async function eventually(fact: () => Promise<boolean>): Promise<void> {
   await expect.poll(fact, { interval: 20 }).toBe(true)
 }
 
-test('200 open streams on one process lose and double nothing', async () => {
-  const { client, url } = await startServer({ limits: { streamsPerUser: 200 } })
-  const runs = await Promise.all(
-    numbers(1, 4).map(index => client.start(`s${index}`, { text: 'slow 100 5' })),
-  )
-  const streams = numbers(0, 199).map(index => readEvents(url, runs[index % runs.length]?.runId ?? ''))
-  const read = await Promise.all(streams)
-  expect(read).toHaveLength(200)
-  for (const events of read) {
-    expect(events.map(({ seq }) => seq)).toEqual(numbers(1, 103))
-    expect(events.at(-1)).toMatchObject({ type: 'run-finish', text: expect.stringContaining('word100') })
-  }
-  await eventually(async () => (await metric(url, 'lango_streams_open')) === 0)
-  expect(await metric(url, 'lango_events_sent_total')).toBe(200 * 103)
-})
+for (const count of [20, 200])
+  test(`${count} open streams on one process lose and double nothing`, longUnless(count === 20), async () => {
+    const { client, url } = await startServer({ limits: { streamsPerUser: count } })
+    const runs = await Promise.all(
+      numbers(1, 4).map(index => client.start(`s${index}`, { text: 'slow 100 5' })),
+    )
+    const streams = numbers(0, count - 1).map(index =>
+      readEvents(url, runs[index % runs.length]?.runId ?? ''),
+    )
+    const read = await Promise.all(streams)
+    expect(read).toHaveLength(count)
+    for (const events of read) {
+      expect(events.map(({ seq }) => seq)).toEqual(numbers(1, 103))
+      expect(events.at(-1)).toMatchObject({ type: 'run-finish', text: expect.stringContaining('word100') })
+    }
+    await eventually(async () => (await metric(url, 'lango_streams_open')) === 0)
+    expect(await metric(url, 'lango_events_sent_total')).toBe(count * 103)
+  })
 
-test('a slow follower reads the store and misses no event', async () => {
-  const runtime = await createTestRuntime('memory:')
-  const metrics = new Metrics()
-  const hub = new RunHub({ runtime, appName: 'lango', metrics, runsPerUser: 8 })
-  const { runId } = await hub.start({ userId: 'user', sessionId: 's1', text: 'say 9000' })
-  const slow = hub.follow(runId)
-  const seen = [(await slow.next()).value?.seq]
-  let quick = 0
-  for await (const { seq } of hub.follow(runId)) quick = seq
-  for await (const { seq } of slow) seen.push(seq)
-  expect(quick).toBe(9003)
-  expect(seen).toEqual(numbers(1, 9003))
-  metrics.close()
-  await runtime.close()
-})
+/** More than the 2 MB of events that are kept in memory for followers: calls with large arguments, or many words. */
+const LARGE_CALLS = Array.from({ length: 24 }, (_, index) => ({
+  id: `call-${index}`,
+  name: 'search',
+  args: { query: `${index}`.padEnd(60_000) },
+}))
+const MANY_WORDS = Array.from({ length: 9000 }, (_, index) => `word${index} `)
+const LONG_RUNS = [
+  {
+    title: 'large calls',
+    script: [{ toolCalls: LARGE_CALLS }, { deltas: ['It ', 'is ', 'here.'] }],
+    events: 54,
+    isShort: true,
+  },
+  { title: '9,000 words', script: [{ deltas: MANY_WORDS }], events: 9002, isShort: false },
+]
+
+for (const { title, script, events, isShort } of LONG_RUNS)
+  test(`a slow follower of ${title} reads the store and misses no event`, longUnless(isShort), async () => {
+    const provider = new ScriptedProvider(script, { id: 'play' })
+    const runtime = await createTestRuntime('memory:', silentLogger, provider)
+    const metrics = new Metrics()
+    const hub = new RunHub({ runtime, appName: 'lango', metrics, runsPerUser: 8 })
+    const { runId } = await hub.start({ userId: 'user', sessionId: 's1', text: 'Go.' })
+    const slow = hub.follow(runId)
+    const seen = [(await slow.next()).value?.seq]
+    let quick = 0
+    for await (const { seq } of hub.follow(runId)) quick = seq
+    const reads = countReads(runtime)
+    for await (const { seq } of slow) seen.push(seq)
+    expect(reads.count).toBeGreaterThan(0)
+    expect(quick).toBe(events)
+    expect(seen).toEqual(numbers(1, events))
+    metrics.close()
+    await runtime.close()
+  })
 
 /** A finished run of many large events, more than any socket buffers. */
 async function largeRun(store: SessionStore, events: number, bytes: number): Promise<string> {
@@ -70,7 +98,7 @@ test('a stream that is opened and never read is closed, and holds one page at mo
     limits: { stalledMs: 300 },
   })
   const runId = await largeRun(server.runtime.store, 400, 100_000)
-  const reads = countReads(server)
+  const reads = countReads(server.runtime)
   const head = `GET /api/runs/${runId}/events HTTP/1.1\r\nHost: localhost\r\n\r\n`
   const { socket, closed } = await rawSocket(server.url, head)
   socket.pause()
@@ -81,8 +109,7 @@ test('a stream that is opened and never read is closed, and holds one page at mo
   expect((await closed).length).toBeLessThan(400 * 100_000)
 })
 
-function countReads({ runtime }: TestServer): { count: number } {
-  const { runs } = runtime.store
+function countReads({ store: { runs } }: Runtime): { count: number } {
   const reads = { count: 0 }
   const read = runs.readEvents.bind(runs)
   runs.readEvents = (...request) => {
@@ -125,7 +152,7 @@ test('a silent stream is kept open by comments', async () => {
   expect(text).toMatch(/^retry: 1000\n\nid: 1\ndata: \{"type":"run-start"/)
 })
 
-test('asking for the headers of a stream alone takes no place', async () => {
+test('a HEAD request for the events of a run does not count as an open stream', async () => {
   const { client, url } = await startServer({ limits: { streamsPerUser: 1 } })
   const { runId } = await client.start('s1', { text: 'hang' })
   for (let attempt = 0; attempt < 3; attempt++) {
@@ -135,7 +162,7 @@ test('asking for the headers of a stream alone takes no place', async () => {
   expect(await metric(url, 'lango_streams_open')).toBe(0)
 })
 
-test('streams and runs of one user are limited, and places are given back', async () => {
+test('streams and runs of one user are limited, and closed streams and ended runs no longer count', async () => {
   const { client, url } = await startServer({ limits: { streamsPerUser: 2, runsPerUser: 2 } })
   const runs = [await client.start('s1', { text: 'hang' }), await client.start('s2', { text: 'hang' })]
   const refusedRun = await client.start('s3', { text: 'say 1' }).catch(error => error)
