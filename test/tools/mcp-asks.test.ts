@@ -1,6 +1,6 @@
 // What MCP servers do during a call besides answering: they report progress, ask a person, ask the model, ask for roots.
 import type { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { GenerateRequest } from '../../src/provider/provider.js'
 import type { RunEvent } from '../../src/run/run-event.js'
 import { createRuntime } from '../../src/runtime/runtime.js'
@@ -8,6 +8,7 @@ import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
 import type { RunAnswer } from '../../src/tool.js'
 import { connectMcpServers, type McpServerConfig } from '../../src/tools/mcp.js'
 import { billedBy, startBilling } from '../support/billing-provider.js'
+import { eventually } from '../support/eventually.js'
 import { startService } from './mcp-service.js'
 import { useTool } from './use-tool.js'
 
@@ -20,30 +21,45 @@ async function connected(register: (server: McpServer) => void, config: Partial<
   return connections.tools()
 }
 
-/** Reports progress until it is cancelled, or so many times. */
-function working(times: number) {
-  return (server: McpServer) =>
-    server.registerTool('work', { description: 'Works.' }, async ({ _meta, signal, sendNotification }) => {
+/** Calls a tool that reports progress every second on a fake clock, so many times or until the call has ended. */
+async function work(times: number, config: Partial<McpServerConfig>) {
+  let isOver = false
+  let timers = 0
+  const [tool] = await connected(server => {
+    server.registerTool('work', { description: 'Works.' }, async ({ _meta, sendNotification }) => {
       const progressToken = _meta?.progressToken ?? ''
-      for (let progress = 1; progress <= times && !signal.aborted; progress++) {
+      for (let progress = 1; progress <= times && !isOver; progress++) {
+        const before = timers
         await sendNotification({ method: 'notifications/progress', params: { progressToken, progress } })
-        await new Promise(resolve => setTimeout(resolve, 100))
+        // The call begins to wait anew for each report that has arrived.
+        await eventually(() => timers > before || isOver).toBe(true)
+        await vi.advanceTimersByTimeAsync(1_000)
       }
       return text('done')
     })
+  }, config)
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const faked = globalThis.setTimeout
+  globalThis.setTimeout = new Proxy(faked, {
+    apply: (target, self, given) => {
+      if (given[1] === config.timeoutMs) timers += 1
+      return Reflect.apply(target, self, given)
+    },
+  })
+  const result = await useTool(tool ?? expect.unreachable(), {})
+  isOver = true
+  globalThis.setTimeout = faked
+  return result
 }
 
-describe('progress', () => {
-  test('extends the time of a call', async () => {
-    const [work] = await connected(working(70), { timeoutMs: 6_000 })
-    expect(await useTool(work ?? expect.unreachable(), {})).toEqual({ result: '"done"' })
-  })
+test('progress extends the time of a call', async () => {
+  expect(await work(8, { timeoutMs: 6_000 })).toEqual({ result: '"done"' })
+})
 
-  test('does not extend it without end', async () => {
-    const [work] = await connected(working(100_000), { timeoutMs: 6_000, maxTimeoutMs: 6_500 })
-    expect(await useTool(work ?? expect.unreachable(), {})).toEqual({
-      error: 'MCP server "svc": "work" timed out after 6500 ms.',
-    })
+test('progress does not extend a call beyond maxTimeoutMs', async () => {
+  expect(await work(100, { timeoutMs: 6_000, maxTimeoutMs: 6_500 })).toEqual({
+    error: 'MCP server "svc": "work" timed out after 6500 ms.',
   })
 })
 

@@ -1,6 +1,6 @@
 // MCP servers that come late, refuse their token, or change their tools, as agents and their models see them.
 import type { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
 import type { RunEvent } from '../../src/run/run-event.js'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
@@ -68,62 +68,62 @@ async function play(
 
 const OK = (): ScriptStep => ({ text: 'Ok.' })
 
-describe.each<[string, Partial<Agent>]>([
+/** A clock that can be advanced: the runtime tries a server again after pauses that nobody configures. */
+function useFakeClock(): void {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'], shouldAdvanceTime: true })
+  onTestFinished(() => void vi.useRealTimers())
+}
+
+/** Runs until the last tool of a request is `late_echo`. */
+async function untilEcho({ say, tools }: Play): Promise<void> {
+  await eventually(async () => {
+    await vi.advanceTimersByTimeAsync(2_000)
+    await say()
+    return tools().at(-1)?.at(-1)
+  }).toBe('late_echo')
+}
+
+test.each<[string, Partial<Agent>]>([
   ['without a list of tools', {}],
   ['that lists all tools of the server', { tools: ['late_*'] }],
   ['that lists one tool of the server', { tools: ['late_echo'] }],
   ['with a sub-agent', { subAgents: [{ name: 'child' }] }],
-])('an agent %s', (_, agent) => {
-  test('gets the tools of a server that was down at the first run', async () => {
-    const port = await freePort()
-    const { say, tools, instructions } = await play(`http://127.0.0.1:${port}/mcp`, agent, OK)
-    const events = await say()
-    expect(events.find(({ type }) => type === 'tools-missing')).toMatchObject({
-      server: 'late',
-      problem: expect.stringMatching(/ECONNREFUSED|fetch failed/),
-    })
-    expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop' })
-    expect(tools()[0]).not.toContain('late_echo')
-    expect(instructions()[0]).toContain('The tools of MCP server \\"late\\" are missing')
-    await startService(echo, port)
-    await expect
-      .poll(
-        async () => {
-          await say()
-          return tools().at(-1)?.at(-1)
-        },
-        { timeout: 60_000 },
-      )
-      .toBe('late_echo')
-    expect(instructions().at(-1)).not.toContain('are missing')
-    // What was there before is still the beginning of the list.
-    const before = tools()[0] ?? []
-    expect(tools().at(-1)?.slice(0, before.length)).toEqual(before)
-    expect((await say()).some(({ type }) => type === 'tools-missing')).toBe(false)
+])('an agent %s gets the tools of a server that was down at the first run', async (_, agent) => {
+  useFakeClock()
+  const port = await freePort()
+  const played = await play(`http://127.0.0.1:${port}/mcp`, agent, OK)
+  const { say, tools, instructions } = played
+  const events = await say()
+  expect(events.find(({ type }) => type === 'tools-missing')).toMatchObject({
+    server: 'late',
+    problem: expect.stringMatching(/ECONNREFUSED|fetch failed/),
   })
+  expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop' })
+  expect(tools()[0]).not.toContain('late_echo')
+  expect(instructions()[0]).toContain('The tools of MCP server \\"late\\" are missing')
+  await startService(echo, port)
+  await untilEcho(played)
+  expect(instructions().at(-1)).not.toContain('are missing')
+  // What was there before is still the beginning of the list.
+  const before = tools()[0] ?? []
+  expect(tools().at(-1)?.slice(0, before.length)).toEqual(before)
+  expect((await say()).some(({ type }) => type === 'tools-missing')).toBe(false)
 })
 
 test('a server that refuses its token is named with the reason, and gives its tools once it accepts it', async () => {
+  useFakeClock()
   const service = await startService(echo)
   service.token = 'other'
   const headers = { authorization: 'Bearer mine' }
-  const { say, tools } = await play(service.url, {}, OK, headers)
-  const missing = (await say()).find(({ type }) => type === 'tools-missing')
+  const played = await play(service.url, {}, OK, headers)
+  const missing = (await played.say()).find(({ type }) => type === 'tools-missing')
   expect(missing).toMatchObject({
     server: 'late',
     problem: expect.stringMatching(/^It refuses the credentials \(HTTP 401\).*who are you\?/),
   })
   expect(JSON.stringify(missing)).not.toContain('mine')
   service.token = 'mine'
-  await expect
-    .poll(
-      async () => {
-        await say()
-        return tools().at(-1)?.at(-1)
-      },
-      { timeout: 60_000 },
-    )
-    .toBe('late_echo')
+  await untilEcho(played)
 })
 
 test('a server that has failed is tried again without anybody asking', async () => {

@@ -1,6 +1,6 @@
 import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { Tool } from '../../src/tool.js'
 import { builtInTools } from '../../src/tools/built-in-tools.js'
 import { safeEnvironment } from '../../src/tools/mcp-process.js'
@@ -80,13 +80,14 @@ describe('the end of a command is the end of all that it started', () => {
     'setsid sh -c \'echo $$ > left-group; exec sleep 600\' & (trap "" TERM; sh -c \'echo $$ > deaf; trap "" TERM; while :; do sleep 1; done\') &'
 
   test('after a timeout, grandchildren that ignore signals or left the group included', async () => {
-    const result = await run(
-      `${daemons} while [ ! -s left-group ] || [ ! -s deaf ]; do sleep 0.05; done; echo started; sleep 600`,
-      { timeoutMs: 6_000 },
-    )
-    expect(result).toEqual({
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'], shouldAdvanceTime: true })
+    onTestFinished(() => void vi.useRealTimers())
+    const running = run(`${daemons} echo started; echo > ready; sleep 600`, { timeoutMs: 60_000 })
+    await untilWritten('left-group', 'deaf', 'ready')
+    await vi.advanceTimersByTimeAsync(60_000)
+    expect(await running).toEqual({
       error:
-        'The command did not end within 6000 ms. The command was killed, with everything it had started.',
+        'The command did not end within 60000 ms. The command was killed, with everything it had started.',
       exitCode: null,
       output: 'started\n',
       sandbox: 'none',

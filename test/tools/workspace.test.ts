@@ -8,6 +8,7 @@ import { builtInTools } from '../../src/tools/built-in-tools.js'
 import type { BuiltInToolName } from '../../src/tools/tool-names.js'
 import { inWorkspace } from '../../src/tools/workspace-path.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
+import { longUnless } from '../support/tiers.js'
 import { useTool } from './use-tool.js'
 
 let top: string
@@ -153,40 +154,52 @@ async function swapper(path: string, target: string): Promise<ChildProcess> {
   return child
 }
 
-describe('swapped for a link during the call', () => {
-  test('a folder on the way never leads outside, to read or to write', async () => {
-    await writeFile(join(workspace, 'src/secret.txt'), 'inside')
-    const attacker = await swapper(join(workspace, 'src'), outside)
-    const outcomes = { fine: 0, refused: 0 }
-    for (let round = 0; round < 250; round++) {
-      const read = await use('read_file', { path: 'src/secret.txt' })
-      expect(read.text ?? 'inside').toBe('inside')
-      await use('write_file', { path: 'src/new.txt', content: 'HACKED' })
-      await use('edit_file', { path: 'src/secret.txt', old_text: 'SECRET', new_text: 'HACKED' })
-      if (round % 10 === 0) {
-        const found = await use('search_files', { query: 'SECRET', path: 'src' })
-        expect(found.matches ?? []).toEqual([])
-      }
-      outcomes[read.error === undefined ? 'fine' : 'refused']++
-    }
-    await expectUntouched()
-    // The attack was really on: the calls met both states.
-    expect(attacker.exitCode).toBeNull()
-    expect(outcomes.fine).toBeGreaterThan(0)
-    expect(outcomes.refused).toBeGreaterThan(0)
-  })
+/** At least so many rounds, and as many as the attacker needs to get the processor. */
+const MOST_ROUNDS = 5_000
 
-  test('a file never leads outside', async () => {
-    const attacker = await swapper(join(workspace, 'a.txt'), join(outside, 'secret.txt'))
-    for (let round = 0; round < 100; round++) {
-      const read = await use('read_file', { path: 'a.txt' })
-      expect(read.text).not.toBe('SECRET')
-      await use('edit_file', { path: 'a.txt', old_text: 'SECRET', new_text: 'HACKED' })
-    }
-    await expectUntouched()
-    expect(attacker.exitCode).toBeNull()
-  })
-})
+for (const rounds of [40, 250]) {
+  test(
+    `a folder swapped for a link during ${rounds} calls never leads outside, to read or to write`,
+    longUnless(rounds === 40),
+    async () => {
+      await writeFile(join(workspace, 'src/secret.txt'), 'inside')
+      const attacker = await swapper(join(workspace, 'src'), outside)
+      const outcomes = { fine: 0, refused: 0 }
+      const hasMetBoth = () => outcomes.fine > 0 && outcomes.refused > 0
+      for (let round = 0; round < rounds || (!hasMetBoth() && round < MOST_ROUNDS); round++) {
+        const read = await use('read_file', { path: 'src/secret.txt' })
+        expect(read.text ?? 'inside').toBe('inside')
+        await use('write_file', { path: 'src/new.txt', content: 'HACKED' })
+        await use('edit_file', { path: 'src/secret.txt', old_text: 'SECRET', new_text: 'HACKED' })
+        if (round % 10 === 0) {
+          const found = await use('search_files', { query: 'SECRET', path: 'src' })
+          expect(found.matches ?? []).toEqual([])
+        }
+        outcomes[read.error === undefined ? 'fine' : 'refused']++
+      }
+      await expectUntouched()
+      // The attack was really on: the calls met both states.
+      expect(attacker.exitCode).toBeNull()
+      expect(outcomes.fine).toBeGreaterThan(0)
+      expect(outcomes.refused).toBeGreaterThan(0)
+    },
+  )
+
+  test(
+    `a file swapped for a link during ${rounds} calls never leads outside`,
+    longUnless(rounds === 40),
+    async () => {
+      const attacker = await swapper(join(workspace, 'a.txt'), join(outside, 'secret.txt'))
+      for (let round = 0; round < rounds; round++) {
+        const read = await use('read_file', { path: 'a.txt' })
+        expect(read.text).not.toBe('SECRET')
+        await use('edit_file', { path: 'a.txt', old_text: 'SECRET', new_text: 'HACKED' })
+      }
+      await expectUntouched()
+      expect(attacker.exitCode).toBeNull()
+    },
+  )
+}
 
 test('a folder that is replaced by a link between finding and opening is noticed', async () => {
   const attack = (hasDescriptorPaths: boolean) =>
