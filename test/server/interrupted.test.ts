@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
+import { withGenerate } from '../../src/provider/provider.js'
 import type { SessionStore } from '../../src/session/session-store.js'
+import { obedientProvider } from '../support/obedient-provider.js'
+import { gate } from '../support/paced-model.js'
 import { readEvents } from '../support/read-events.js'
 import { startServer } from '../support/start-server.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
@@ -62,7 +65,7 @@ test('a run whose session is leased counts as running', async () => {
   expect(await client.run(runId)).toMatchObject({ status: 'finished', lastSeq: 10 })
 })
 
-test('a run that was followed by another is over, although the session is held', async () => {
+test('a run that a later one followed is reported as finished, although the session is leased', async () => {
   const { store, client } = await start()
   const runId = await abandonedRun(store)
   const lease = await store.acquireLease(KEY)
@@ -101,9 +104,17 @@ test('old run events are deleted when the server starts, messages are not', asyn
 })
 
 test('a stalled run that another process has ended ends once, also for followers in its own process', async () => {
-  const { url, client, runtime } = await startServer()
+  const { passed, open } = gate()
+  const provider = withGenerate(obedientProvider, async function* (request) {
+    yield { type: 'request', model: request.model, profile: 'p', repairs: [], mappedIds: {}, body: {} }
+    yield { type: 'text-delta', text: 'word1 ' }
+    await passed
+    yield { type: 'text-delta', text: 'word2' }
+    yield { type: 'done', finishReason: 'stop' }
+  })
+  const { url, client, runtime } = await startServer({ provider })
   const { runs } = runtime.store
-  const { runId } = await client.start('s1', { text: 'slow 100 20' })
+  const { runId } = await client.start('s1', { text: 'Go.' })
   const followed = readEvents(url, runId)
   for await (const { type } of client.follow(runId)) if (type === 'text-delta') break
   const run = await runs.findRun(runId)
@@ -112,6 +123,7 @@ test('a stalled run that another process has ended ends once, also for followers
     { ...identity, type: 'error', error: { code: 'run-interrupted' }, seq: (run?.lastSeq ?? 0) + 1 },
     { ...identity, type: 'run-finish', finishReason: 'error', seq: (run?.lastSeq ?? 0) + 2 },
   ])
+  open()
   const events = await followed
   expect(events.filter(({ type }) => type === 'run-finish')).toHaveLength(1)
   expect(events).toEqual(await runs.readEvents(runId))

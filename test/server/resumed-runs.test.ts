@@ -1,6 +1,6 @@
 // Runs that are continued by another process, and runs that wait for a person, as clients of the server see them.
 import { join } from 'node:path'
-import { describe, expect, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { AgentError } from '../../src/errors.js'
 import { withGenerate } from '../../src/provider/provider.js'
 import type { RunEventBody } from '../../src/run/run-event.js'
@@ -9,6 +9,7 @@ import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
 import { eventually } from '../support/eventually.js'
 import { startServer, startServerProcess, type TestServer } from '../support/start-server.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
+import { LONG } from '../support/tiers.js'
 import { continueRun, setState, storeWaitingRun } from '../support/waiting-run.js'
 
 // Starting processes takes long on a busy machine.
@@ -195,84 +196,90 @@ test('ADK’s run that waits returns its events and says what it waits for', asy
   })
 })
 
-test('OpenAI’s stream is closed without an end when the answer restarts, and the repeated request has it once', async () => {
-  const store = await storeUrl()
-  // The model of the other process stops in the middle of the answer; this one completes it.
-  const provider = new ScriptedProvider([{ text: 'The answer.' }], { id: 'play' })
-  const server = await startServer({ store, provider })
-  const other = await startServerProcess(store)
-  const hang = { model: 'lango', messages: [{ role: 'user', content: 'hang' }], stream: true }
-  const first = await post(other, '/v1/chat/completions', hang, inSession)
-  const runId = first.headers.get('x-lango-run') ?? ''
-  await eventually(async () => (await server.runtime.store.runs.readEvents(runId)).length).toBeGreaterThan(1)
-  const live = await post(server, '/v1/chat/completions', hang, inSession)
-  expect(live.headers.get('x-lango-run')).toBe(runId)
-  await other.kill()
-  const read = await readUntilClosed(live)
-  expect(read).toMatchObject({ text: expect.stringContaining('word1'), isWhole: false })
-  expect(read.text).not.toMatch(/finish_reason":"|\[DONE\]|error/)
-  // Whether the answer is complete by then or not.
-  await eventually(async () => (await server.client.run(runId)).status).toBe('finished')
-  const chunks = await dataOf(await post(server, '/v1/chat/completions', hang, inSession))
-  const said = chunks.map(({ choices }) => (choices as { delta?: { content?: string } }[])[0]?.delta?.content)
-  expect(said.join('')).toBe('The answer.')
-})
+test(
+  'OpenAI’s stream is closed without an end when another process restarts the answer, and the repeated request has it once',
+  LONG,
+  async () => {
+    const store = await storeUrl()
+    // The model of the other process stops in the middle of the answer; this one completes it.
+    const provider = new ScriptedProvider([{ text: 'The answer.' }], { id: 'play' })
+    const server = await startServer({ store, provider })
+    const other = await startServerProcess(store)
+    const hang = { model: 'lango', messages: [{ role: 'user', content: 'hang' }], stream: true }
+    const first = await post(other, '/v1/chat/completions', hang, inSession)
+    const runId = first.headers.get('x-lango-run') ?? ''
+    await eventually(async () => (await server.runtime.store.runs.readEvents(runId)).length).toBeGreaterThan(
+      1,
+    )
+    const live = await post(server, '/v1/chat/completions', hang, inSession)
+    expect(live.headers.get('x-lango-run')).toBe(runId)
+    await other.kill()
+    const read = await readUntilClosed(live)
+    expect(read).toMatchObject({ text: expect.stringContaining('word1'), isWhole: false })
+    expect(read.text).not.toMatch(/finish_reason":"|\[DONE\]|error/)
+    // Whether the answer is complete by then or not.
+    await eventually(async () => (await server.client.run(runId)).status).toBe('finished')
+    const chunks = await dataOf(await post(server, '/v1/chat/completions', hang, inSession))
+    const said = chunks.map(
+      ({ choices }) => (choices as { delta?: { content?: string } }[])[0]?.delta?.content,
+    )
+    expect(said.join('')).toBe('The answer.')
+  },
+)
 
-describe('an answer whose stream breaks off in mid-text', () => {
-  const broken = new AgentError('provider-stream', 'cut', { retryable: true })
+const broken = new AgentError('provider-stream', 'cut', { retryable: true })
 
-  /** A model that says half of its answer, waits, takes it back, and says it whole. */
-  async function startCutting() {
-    const script = new ScriptedProvider([{ text: 'unused' }], { id: 'play' })
-    let goOn = () => {}
-    const isShown = new Promise<void>(resolve => {
-      goOn = resolve
-    })
-    const provider = withGenerate(script, async function* (request) {
-      yield { type: 'request', model: request.model, profile: 'p', repairs: [], mappedIds: {}, body: {} }
-      yield { type: 'text-delta', text: 'word1 ' }
-      await isShown
-      yield { type: 'restart', error: broken }
-      yield { type: 'text-delta', text: 'The answer.' }
-      yield { type: 'done', finishReason: 'stop' }
-    })
-    return { server: await startServer({ provider }), goOn }
-  }
-
-  const chat = { model: 'lango', messages: [{ role: 'user', content: 'go' }] }
-  const responses = { model: 'lango', input: 'go' }
-
-  test.each([
-    ['/v1/chat/completions', chat],
-    ['/v1/responses', responses],
-  ])(
-    '%s closes a stream without a last event, and the repeated request gets the whole answer of the same run',
-    async (path, body) => {
-      const { server, goOn } = await startCutting()
-      const live = await post(server, path, { ...body, stream: true }, inSession)
-      const reading = readUntilClosed(live)
-      const runId = live.headers.get('x-lango-run') ?? ''
-      await eventually(
-        async () => (await server.runtime.store.runs.readEvents(runId)).length,
-      ).toBeGreaterThan(1)
-      goOn()
-      const read = await reading
-      expect(read).toMatchObject({ text: expect.stringContaining('word1'), isWhole: false })
-      expect(read.text).not.toMatch(/"finish_reason":"|\[DONE\]|response\.(completed|failed)|error":\{/)
-      const again = await post(server, path, { ...body, stream: true }, inSession)
-      expect(again.headers.get('x-lango-run')).toBe(runId)
-      const text = await again.text()
-      expect(text).toContain('The answer.')
-      expect(text).not.toContain('word1')
-    },
-  )
-
-  test('a completion that is not streamed has the answer once', async () => {
-    const { server, goOn } = await startCutting()
-    goOn()
-    const response = await post(server, '/v1/chat/completions', chat, inSession)
-    expect(await response.json()).toMatchObject({ choices: [{ message: { content: 'The answer.' } }] })
+/** A model that says half of its answer, waits, takes it back, and says it whole. */
+async function startCutting() {
+  const script = new ScriptedProvider([{ text: 'unused' }], { id: 'play' })
+  let goOn = () => {}
+  const isShown = new Promise<void>(resolve => {
+    goOn = resolve
   })
+  const provider = withGenerate(script, async function* (request) {
+    yield { type: 'request', model: request.model, profile: 'p', repairs: [], mappedIds: {}, body: {} }
+    yield { type: 'text-delta', text: 'word1 ' }
+    await isShown
+    yield { type: 'restart', error: broken }
+    yield { type: 'text-delta', text: 'The answer.' }
+    yield { type: 'done', finishReason: 'stop' }
+  })
+  return { server: await startServer({ provider }), goOn }
+}
+
+const chat = { model: 'lango', messages: [{ role: 'user', content: 'go' }] }
+const responses = { model: 'lango', input: 'go' }
+
+test.each([
+  ['/v1/chat/completions', chat],
+  ['/v1/responses', responses],
+])(
+  '%s closes a stream without a last event when the model breaks off in mid-text, and the repeated request gets the whole answer of the same run',
+  async (path, body) => {
+    const { server, goOn } = await startCutting()
+    const live = await post(server, path, { ...body, stream: true }, inSession)
+    const reading = readUntilClosed(live)
+    const runId = live.headers.get('x-lango-run') ?? ''
+    await eventually(async () => (await server.runtime.store.runs.readEvents(runId)).length).toBeGreaterThan(
+      1,
+    )
+    goOn()
+    const read = await reading
+    expect(read).toMatchObject({ text: expect.stringContaining('word1'), isWhole: false })
+    expect(read.text).not.toMatch(/"finish_reason":"|\[DONE\]|response\.(completed|failed)|error":\{/)
+    const again = await post(server, path, { ...body, stream: true }, inSession)
+    expect(again.headers.get('x-lango-run')).toBe(runId)
+    const text = await again.text()
+    expect(text).toContain('The answer.')
+    expect(text).not.toContain('word1')
+  },
+)
+
+test('a completion that is not streamed has an answer once whose model broke off in mid-text', async () => {
+  const { server, goOn } = await startCutting()
+  goOn()
+  const response = await post(server, '/v1/chat/completions', chat, inSession)
+  expect(await response.json()).toMatchObject({ choices: [{ message: { content: 'The answer.' } }] })
 })
 
 test('a client follows a run over the kill of its server, and gets the attempt that continues it', async () => {
@@ -286,7 +293,7 @@ test('a client follows a run over the kill of its server, and gets the attempt t
     if (event.type !== 'text-delta' || seen.includes('run-resumed')) continue
     await first.kill()
     await continueRun(store, runId, [resumed, restart, say('The answer.'), used, finish('The answer.')])
-    await startServerProcess(store, Number(new URL(first.url).port))
+    await startServer({ store, port: Number(new URL(first.url).port) })
   }
   expect(seen.slice(-5)).toEqual(['run-resumed', 'step-restart', 'text-delta', 'usage', 'run-finish'])
   expect(states).toEqual(['open', 'lost', 'open'])

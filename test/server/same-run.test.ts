@@ -22,12 +22,12 @@ async function collect({ client }: TestServer, runId: string): Promise<RunEvent[
 }
 
 test.each(['one server', 'two servers'])(
-  'a request that comes twice at once to %s and may wait is one run with one story',
+  'a request that comes twice at once to %s and may wait is one run with the same events for both',
   async servers => {
     const store = `sqlite:${await temporaryFolder()}/lango.db`
     const one = await startFarServer({ store })
     const other = servers === 'one server' ? one : await startFarServer({ store })
-    const request = { text: 'slow 12 50', runId: randomUUID(), whenBusy: 'queue' as const }
+    const request = { text: 'slow 6 50', runId: randomUUID(), whenBusy: 'queue' as const }
     await Promise.all([one, other].map(({ client }) => client.start('s1', request)))
     const [near, far] = await Promise.all([collect(one, request.runId), collect(other, request.runId)])
     expect(near?.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop' })
@@ -37,19 +37,19 @@ test.each(['one server', 'two servers'])(
   },
 )
 
-// Which of the two is first is not known, so the word of each is tried.
-test.each([0, 1])('a run that came to two servers is stopped by either (%i)', async which => {
+// Which of the two executes the run is not known, so each of them stops one.
+test.each(['first', 'second'])('a run that came to two servers is stopped by the %s of them', async which => {
   const store = `sqlite:${await temporaryFolder()}/lango.db`
   const servers = [await startFarServer({ store }), await startFarServer({ store })]
   const request = { text: 'hang', runId: randomUUID(), whenBusy: 'queue' as const }
   await Promise.all(servers.map(({ client }) => client.start('s1', request)))
-  await servers[which]?.client.stop(request.runId)
+  await servers[which === 'first' ? 0 : 1]?.client.stop(request.runId)
   for (const server of servers) {
     expect((await collect(server, request.runId)).at(-1)).toMatchObject({ finishReason: 'aborted' })
   }
 })
 
-test('many who ask at once find no more room than one after the other', async () => {
+test('12 runs that one user starts at once are limited to runsPerUser, as runs one after the other are', async () => {
   const { client } = await startFarServer({ limits: { runsPerUser: 3 } })
   const starts = Array.from({ length: 12 }, (_, index) =>
     client.start(`s${index}`, { text: 'hang' }).then(
