@@ -1,8 +1,10 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
-import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import type { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { z } from 'zod'
 import { messagesToProvider } from '../../src/adk/messages-to-provider.js'
 import { mcpResult } from '../../src/base/mcp-result.js'
 import type { Logger } from '../../src/logger.js'
@@ -17,12 +19,16 @@ import {
   McpNames,
   type McpServerConfig,
 } from '../../src/tools/mcp.js'
-
+import { eventually } from '../support/eventually.js'
 import { PROTOTYPE_NAMES } from '../support/prototype-names.js'
+import { startService } from './mcp-service.js'
 import { useTool } from './use-tool.js'
 
 const FIXTURE = fileURLToPath(new URL('mcp-fixture.mjs', import.meta.url))
 const STDIO: McpServerConfig = { command: process.execPath, args: [FIXTURE] }
+const SMALL_SERVER = fileURLToPath(new URL('mcp-small-server.mjs', import.meta.url))
+/** For tests of processes, which start many. */
+const SMALL: McpServerConfig = { command: process.execPath, args: [SMALL_SERVER] }
 const headers = { authorization: 'Bearer right' }
 
 class Log implements Logger {
@@ -38,43 +44,42 @@ class Log implements Logger {
   }
 }
 
+type AtEnd = (end: () => Promise<void>) => void
+
 async function connect(
   servers: Record<string, McpServerConfig>,
   log: Logger = new Log(),
+  atEnd: AtEnd = onTestFinished,
 ): Promise<McpConnections> {
   const connections = await connectMcpServers(servers, { logger: log, restartDelayMs: 5 })
-  onTestFinished(() => connections.close())
+  atEnd(() => connections.close())
   return connections
 }
 
 async function startHttp(
-  port = 0,
-): Promise<{ process: ChildProcess; port: number; url: string; end(): Promise<void> }> {
-  const child = spawn(process.execPath, [FIXTURE, 'http', String(port)], {
-    stdio: ['ignore', 'pipe', 'ignore'],
-  })
+  atEnd: AtEnd = onTestFinished,
+): Promise<{ port: number; url: string; end(): Promise<void> }> {
+  const child = spawn(process.execPath, [FIXTURE, 'http', '0'], { stdio: ['ignore', 'pipe', 'ignore'] })
   const closed = once(child, 'close')
   const end = async () => {
     child.kill('SIGKILL')
     await closed
   }
-  onTestFinished(end)
+  atEnd(end)
   const [line] = await once(child.stdout, 'data')
-  const actual = Number(String(line).trim())
-  return { process: child, port: actual, url: `http://127.0.0.1:${actual}/mcp`, end }
+  const port = Number(String(line).trim())
+  return { port, url: `http://127.0.0.1:${port}/mcp`, end }
+}
+
+function echo(server: McpServer): void {
+  server.registerTool('echo', { description: 'Echoes.', inputSchema: { word: z.string() } }, ({ word }) => ({
+    content: [{ type: 'text', text: word }],
+  }))
 }
 
 const named = (connections: McpConnections, name: string): Tool => {
   const tool = connections.tools().find(each => each.name === name)
   return tool ?? expect.unreachable(`no tool ${name}`)
-}
-
-const until = async (isTrue: () => boolean | Promise<boolean>): Promise<void> => {
-  for (let round = 0; round < 4_000; round++) {
-    if (await isTrue()) return
-    await new Promise(resolve => setTimeout(resolve, 5))
-  }
-  expect.unreachable('it never happened')
 }
 
 async function isRunning(pid: number): Promise<boolean> {
@@ -83,14 +88,24 @@ async function isRunning(pid: number): Promise<boolean> {
 }
 
 /** The same server over both ways. */
-const WAYS: [string, () => Promise<McpServerConfig>][] = [
+const WAYS: [string, (atEnd?: AtEnd) => Promise<McpServerConfig>][] = [
   ['stdio', async () => STDIO],
-  ['streamable HTTP', async () => ({ url: (await startHttp()).url, headers })],
+  ['streamable HTTP', async atEnd => ({ url: (await startHttp(atEnd)).url, headers })],
 ]
 
-describe.each(WAYS)('over %s', (_, config) => {
+describe.each(WAYS)('over %s', (_, start) => {
+  const ends: (() => Promise<void>)[] = []
+  let config: McpServerConfig
+  let connections: McpConnections
+  beforeAll(async () => {
+    config = await start(end => void ends.unshift(end))
+    connections = await connect({ fix: config }, new Log(), end => void ends.unshift(end))
+  })
+  afterAll(async () => {
+    for (const end of ends) await end()
+  })
+
   test('tools come with prefixed names, their schemas, and what they say of their effect', async () => {
-    const connections = await connect({ fix: await config() })
     const tools = connections.tools()
     expect(tools.map(tool => tool.name)).toEqual(
       ['echo', 'add', 'fail', 'die', 'hang', 'picture', 'environment', 'start_child', 'pid'].map(
@@ -115,7 +130,6 @@ describe.each(WAYS)('over %s', (_, config) => {
   })
 
   test('calls answer with text, with data, or with what went wrong', async () => {
-    const connections = await connect({ fix: await config() })
     const use = (name: string, args = {}) => useTool(named(connections, name), args)
     expect(await use('fix_echo', { word: 'hi', times: 2 })).toEqual({ result: 'hi hi' })
     expect(await use('fix_add', { a: 1, b: 2 })).toEqual({ sum: 3 })
@@ -130,17 +144,16 @@ describe.each(WAYS)('over %s', (_, config) => {
   })
 
   test('a call that takes too long, and one that is stopped, end as results', async () => {
-    const connections = await connect({ fix: { ...(await config()), timeoutMs: 50 } })
-    expect(await useTool(named(connections, 'fix_hang'), {})).toEqual({
+    const impatient = await connect({ fix: { ...config, timeoutMs: 50 } })
+    expect(await useTool(named(impatient, 'fix_hang'), {})).toEqual({
       error: expect.stringMatching(/MCP server "fix": .*timed out/),
     })
     const stop = new AbortController()
-    const patient = await connect({ fix: await config() })
-    const stopped = useTool(named(patient, 'fix_hang'), {}, { signal: stop.signal })
+    const stopped = useTool(named(connections, 'fix_hang'), {}, { signal: stop.signal })
     setTimeout(() => stop.abort(), 20)
     expect(await stopped).toEqual({ error: expect.stringContaining('stopped') })
     // The connection is as good as before.
-    expect(await useTool(named(patient, 'fix_echo'), { word: 'still here' })).toEqual({
+    expect(await useTool(named(connections, 'fix_echo'), { word: 'still here' })).toEqual({
       result: 'still here',
     })
   })
@@ -149,7 +162,7 @@ describe.each(WAYS)('over %s', (_, config) => {
 describe('a server in a process', () => {
   test('that ends during a call is an error result, and is started again for the next call', async () => {
     const log = new Log()
-    const connections = await connect({ fix: STDIO }, log)
+    const connections = await connect({ fix: SMALL }, log)
     const [die, pid] = [named(connections, 'fix_die'), named(connections, 'fix_pid')]
     const before = await useTool(pid, {})
     expect(await useTool(die, {})).toEqual({
@@ -170,12 +183,12 @@ describe('a server in a process', () => {
 
   test('that crashes repeatedly is failed after five restarts and reported', async () => {
     const log = new Log()
-    const connections = await connect({ fix: STDIO }, log)
+    const connections = await connect({ fix: SMALL }, log)
     const die = named(connections, 'fix_die')
     for (let death = 0; death < 6; death++) {
       expect(await useTool(die, {})).toEqual({ error: expect.stringContaining('exited while') })
     }
-    await until(() => connections.status()[0]?.state === 'failed')
+    await eventually(() => connections.status()[0]?.state).toBe('failed')
     expect(connections.status()[0]?.problem).toContain('Its last output: fixture starts')
     expect(log.entries.filter(({ level }) => level === 'error')).toMatchObject([
       { message: 'MCP server failed, tried again later', fields: { server: 'fix', attempts: 5 } },
@@ -193,8 +206,8 @@ describe('a server in a process', () => {
     ],
     ['speaks something else', { command: 'sh', args: ['-c', 'echo hello; exit 0'] }, /closed|exited/i],
   ])('that %s is reported while the others work', async (_, config, problem) => {
-    const connections = await connect({ bad: config, fix: STDIO })
-    await until(() => connections.status()[0]?.state === 'failed')
+    const connections = await connect({ bad: config, fix: SMALL })
+    await eventually(() => connections.status()[0]?.state).toBe('failed')
     expect(connections.status()).toMatchObject([
       { name: 'bad', tools: 0, problem: expect.stringMatching(problem) },
       { name: 'fix', state: 'ready' },
@@ -205,7 +218,7 @@ describe('a server in a process', () => {
   test('gets none of our keys, only what it is given', async () => {
     vi.stubEnv('OPENAI_API_KEY', 'sk-secret')
     onTestFinished(() => void vi.unstubAllEnvs())
-    const connections = await connect({ fix: { ...STDIO, env: { GITHUB_TOKEN: 'given' } } })
+    const connections = await connect({ fix: { ...SMALL, env: { GITHUB_TOKEN: 'given' } } })
     const { result } = await useTool(named(connections, 'fix_environment'), {})
     expect(String(result).split(',')).toEqual(expect.arrayContaining(['PATH', 'GITHUB_TOKEN']))
     expect(String(result).split(',')).not.toContain('OPENAI_API_KEY')
@@ -213,7 +226,7 @@ describe('a server in a process', () => {
 
   test('writes its complaints to the log', async () => {
     const log = new Log()
-    await connect({ fix: STDIO }, log)
+    await connect({ fix: SMALL }, log)
     expect(log.entries).toContainEqual({
       level: 'debug',
       message: 'MCP server output',
@@ -223,29 +236,34 @@ describe('a server in a process', () => {
 
   test('receives the notification that a call was stopped', async () => {
     const log = new Log()
-    const connections = await connect({ fix: STDIO }, log)
+    const connections = await connect({ fix: SMALL }, log)
     const said = (line: string) => log.entries.some(({ fields }) => fields.line === line)
     const stop = new AbortController()
     const stopped = useTool(named(connections, 'fix_hang'), {}, { signal: stop.signal })
-    await until(() => said('hanging'))
+    await eventually(() => said('hanging')).toBe(true)
     stop.abort()
     await stopped
-    await until(() => said('cancelled'))
+    await eventually(() => said('cancelled')).toBe(true)
   })
 
   test.each([
-    ['directly', STDIO],
+    ['directly', SMALL],
     [
       'behind a launcher that does not pass signals on',
-      { command: 'sh', args: ['-c', `"${process.execPath}" "${FIXTURE}"; true`] },
+      { command: 'sh', args: ['-c', `"${process.execPath}" "${SMALL_SERVER}"; true`] },
     ],
   ])('started %s ends with all that it started', async (_, config) => {
     const connections = await connect({ fix: config })
     const server = Number((await useTool(named(connections, 'fix_pid'), {})).result)
     const child = Number((await useTool(named(connections, 'fix_start_child'), {})).result)
     expect([await isRunning(server), await isRunning(child)]).toEqual([true, true])
-    await connections.close()
-    await until(async () => !(await isRunning(server)) && !(await isRunning(child)))
+    // The server goes on when its input has ended: it is killed after a pause.
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'], shouldAdvanceTime: true })
+    onTestFinished(() => void vi.useRealTimers())
+    const closing = connections.close()
+    await vi.advanceTimersByTimeAsync(2_000)
+    await closing
+    await eventually(async () => [await isRunning(server), await isRunning(child)]).toEqual([false, false])
     expect(connections.status()).toMatchObject([{ state: 'closed' }])
     expect(await useTool(named(connections, 'fix_echo'), { word: 'x' })).toEqual({
       error: expect.stringContaining('not available'),
@@ -254,10 +272,10 @@ describe('a server in a process', () => {
 
   test('ends when the signal says so', async () => {
     const stop = new AbortController()
-    const connections = await connectMcpServers({ fix: STDIO }, { signal: stop.signal })
+    const connections = await connectMcpServers({ fix: SMALL }, { signal: stop.signal })
     const server = Number((await useTool(named(connections, 'fix_pid'), {})).result)
     stop.abort()
-    await until(async () => !(await isRunning(server)))
+    await eventually(() => isRunning(server)).toBe(false)
   })
 })
 
@@ -268,29 +286,32 @@ describe('a server at an address', () => {
     expect(await useTool(named(connections, 'fix_die'), {})).toEqual({
       error: expect.stringContaining('exited while "die" was running'),
     })
-    await until(() => connections.status()[0]?.state === 'failed')
+    await eventually(() => connections.status()[0]?.state).toBe('failed')
     expect(await useTool(named(connections, 'fix_echo'), { word: 'x' })).toEqual({
       error: expect.stringContaining('"echo" was not run: MCP server "fix" is not available'),
     })
     await first.end()
-    await startHttp(first.port)
+    await startService(echo, first.port)
     expect(await useTool(named(connections, 'fix_echo'), { word: 'back' })).toEqual({ result: 'back' })
   })
 
   test('that has forgotten the session gets a new one', async () => {
-    const first = await startHttp()
-    const connections = await connect({ fix: { url: first.url, headers } })
-    const echo = named(connections, 'fix_echo')
-    await useTool(echo, { word: 'one' })
-    await first.end()
-    await startHttp(first.port)
-    await until(async () => (await useTool(echo, { word: 'two' })).result === 'two')
+    const first = await startService(echo)
+    const connections = await connect({ fix: { url: first.url } })
+    const tool = named(connections, 'fix_echo')
+    await useTool(tool, { word: 'one' })
+    await first.close()
+    await startService(echo, first.port)
+    await eventually(async () => (await useTool(tool, { word: 'two' })).result).toBe('two')
   })
 
   test('that refuses our headers is reported', async () => {
-    const { url } = await startHttp()
-    const connections = await connect({ fix: { url, headers: { authorization: 'Bearer wrong' } } })
-    await until(() => connections.status()[0]?.state === 'failed')
+    const service = await startService(echo)
+    service.token = 'right'
+    const connections = await connect({
+      fix: { url: service.url, headers: { authorization: 'Bearer wrong' } },
+    })
+    await eventually(() => connections.status()[0]?.state).toBe('failed')
     expect(connections.status()[0]?.problem).toContain('who are you?')
     expect(JSON.stringify(connections.status())).not.toContain('wrong')
   })
