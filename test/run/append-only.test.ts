@@ -1,4 +1,4 @@
-// Sixty turns on strict servers, through everything that may change a request: nothing is refused, and what a model
+// Many turns on strict servers, through everything that may change a request: nothing is refused, and what a model
 // thought is sent back wherever its prefix held.
 import { LlmAgent } from '@google/adk'
 import { afterEach, expect, test } from 'vitest'
@@ -13,9 +13,31 @@ import { defineTool } from '../../src/tool.js'
 import { strictTarget } from '../providers/strict-profiles.js'
 import { crashable } from '../support/crashable-store.js'
 import { brokenPairs, pairsOf, type SentRecord } from '../support/steady.js'
+import { LONG } from '../support/tiers.js'
 
 const KEY = { appName: 'lango', userId: 'user', sessionId: 's' }
-const TURNS = 60
+
+/** A conversation: its length, and the turns at which something changes. */
+interface Course {
+  turns: number
+  newInstruction: number
+  loop: number
+  restart: number
+  clerk: number
+  cutOff: number
+  /** Two turns from here on are answered by another model. */
+  otherModel: number
+  history?: { maxMessageTokenBudget: number }
+}
+
+/** Every change once, close together, with a token budget that is cut as often as in the whole course. */
+const SHORT: Course = {
+  ...{ turns: 12, newInstruction: 3, loop: 4, restart: 5, clerk: 6, cutOff: 8, otherModel: 9 },
+  history: { maxMessageTokenBudget: 6000 },
+}
+const WHOLE: Course = {
+  ...{ turns: 60, newInstruction: 20, loop: 25, restart: 30, clerk: 35, cutOff: 40, otherModel: 45 },
+}
 
 const servers: StrictProvider[] = []
 afterEach(async () => {
@@ -55,10 +77,11 @@ interface Stage {
   other: StrictProvider
   profile: StrictProfile
   store: SessionStore
+  course: Course
 }
 
 function runtimeOn(
-  { main, other, profile, store }: Stage,
+  { main, other, profile, store, course: { history = {} } }: Stage,
   instruction: string,
   on = store,
 ): Promise<Runtime> {
@@ -78,6 +101,7 @@ function runtimeOn(
     providers: { main: target.provider, other: second.provider },
     rootAgent,
     runs: { resume: false },
+    history,
   })
 }
 
@@ -136,17 +160,20 @@ async function cutOff(stage: Stage, instruction: string, runtime: Runtime): Prom
 }
 
 async function converse(stage: Stage, otherModel: string): Promise<void> {
+  const { course } = stage
   let instruction = 'Be brief.'
   let runtime = await runtimeOn(stage, instruction)
-  for (let turn = 0; turn < TURNS; turn++) {
-    if (turn === 20) instruction = 'Be brief and kind.'
-    if (turn === 20 || turn === 30) {
+  for (let turn = 0; turn < course.turns; turn++) {
+    if (turn === course.newInstruction) instruction = 'Be brief and kind.'
+    if (turn === course.newInstruction || turn === course.restart) {
       await runtime.close()
       runtime = await runtimeOn(stage, instruction)
     }
-    if (turn === 40) await cutOff(stage, instruction, runtime)
-    const text = turn === 25 ? 'loop' : turn === 35 ? 'Ask the clerk.' : `Question ${turn}.`
-    await say(runtime, text, turn === 45 || turn === 46 ? otherModel : undefined)
+    if (turn === course.cutOff) await cutOff(stage, instruction, runtime)
+    const text =
+      turn === course.loop ? 'loop' : turn === course.clerk ? 'Ask the clerk.' : `Question ${turn}.`
+    const isOther = turn === course.otherModel || turn === course.otherModel + 1
+    await say(runtime, text, isOther ? otherModel : undefined)
   }
   await runtime.close()
 }
@@ -160,28 +187,34 @@ const TARGETS: readonly StrictProfile[] = [
   'openai-responses',
 ]
 
-test.each(TARGETS)(
-  'sixty turns to %s: nothing is refused, and requests extend each other',
-  async profile => {
-    const main = await startStrictProvider({ profile, script: think })
-    const otherProfile = 'openai-chat'
-    const other = await startStrictProvider({ profile: otherProfile, script: think })
-    servers.push(main, other)
-    const store = await openStore('memory:')
-    const { model } = strictTarget(otherProfile, other.baseUrl)
-    await converse({ main, other, profile, store }, `other/${model}`)
-    expect(main.violations).toEqual([])
-    expect(other.violations).toEqual([])
-    const requests = await sentRequests(store)
-    expect(brokenPairs(requests)).toEqual([])
-    const reasons = pairsOf(requests).flatMap(pair => pair.breaks)
-    expect(reasons).toContain('budget')
-    // One cut for about every 8,000 tokens, and what the run that was cut off and the instruction cost.
-    expect(reasons.length).toBeLessThan(12)
-    // What the provider itself had to drop is reported in events: nothing that we sent was bound to another prefix.
-    expect(await reportedRepairs(store)).not.toContain('prefix_binding_mismatch')
-    if (profile === 'anthropic-5.1') expectThoughts(requests)
-    await store.close()
-  },
-  240_000,
+test.each(TARGETS)('12 turns to %s: nothing is refused, and requests extend each other', profile =>
+  expectSteady(profile, SHORT),
 )
+
+test.each(TARGETS)(
+  '60 turns to %s: nothing is refused, and requests extend each other',
+  { ...LONG, timeout: 240_000 },
+  profile => expectSteady(profile, WHOLE),
+)
+
+async function expectSteady(profile: StrictProfile, course: Course): Promise<void> {
+  const main = await startStrictProvider({ profile, script: think })
+  const otherProfile = 'openai-chat'
+  const other = await startStrictProvider({ profile: otherProfile, script: think })
+  servers.push(main, other)
+  const store = await openStore('memory:')
+  const { model } = strictTarget(otherProfile, other.baseUrl)
+  await converse({ main, other, profile, store, course }, `other/${model}`)
+  expect(main.violations).toEqual([])
+  expect(other.violations).toEqual([])
+  const requests = await sentRequests(store)
+  expect(brokenPairs(requests)).toEqual([])
+  const reasons = pairsOf(requests).flatMap(pair => pair.breaks)
+  expect(reasons).toContain('budget')
+  // One cut for about every 8,000 tokens, and what the run that was cut off and the instruction cost.
+  expect(reasons.length).toBeLessThan(12)
+  // What the provider itself had to drop is reported in events: nothing that we sent was bound to another prefix.
+  expect(await reportedRepairs(store)).not.toContain('prefix_binding_mismatch')
+  if (profile === 'anthropic-5.1') expectThoughts(requests)
+  await store.close()
+}

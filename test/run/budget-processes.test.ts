@@ -1,74 +1,94 @@
-// One user, a budget of $1 a day, 100 runs at once in four processes: the server's own bill never exceeds it.
+// One user, a budget of $1 a day, many runs at once in several processes: the server's own bill never exceeds it.
 import { join } from 'node:path'
-import { describe, expect, type TestContext, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { startBilling } from '../support/billing-provider.js'
 import { runScript } from '../support/child.js'
 import { createStoreDatabase } from '../support/postgres.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
+import { LONG } from '../support/tiers.js'
 
-type Context = Pick<TestContext, 'onTestFinished'>
+async function newStore(driver: string): Promise<string> {
+  if (driver === 'SQLite') return `sqlite:${join(await temporaryFolder(), 'spend.db')}`
+  const database = await createStoreDatabase()
+  onTestFinished(database.drop)
+  return database.url
+}
 
-const stores = [
-  ['SQLite', async () => `sqlite:${join(await temporaryFolder(), 'spend.db')}`],
-  [
-    'PostgreSQL',
-    async ({ onTestFinished }: Context) => {
-      const database = await createStoreDatabase()
-      onTestFinished(database.drop)
-      return database.url
-    },
-  ],
-] as const
+/** How many processes there are, and how many runs each of them starts at once. */
+interface Load {
+  driver: string
+  processes: number
+  runs: number
+}
 
-const NAMES = ['one', 'two', 'three', 'four']
+async function start({ driver, processes, runs }: Load, baseUrl: string) {
+  const store = await newStore(driver)
+  return Array.from({ length: processes }, (_, index) =>
+    runScript('spend-child.ts', [store, baseUrl, `process-${index}`, String(runs)]),
+  )
+}
 
-describe.each(stores)('in %s', (_name, address) => {
-  test('work that fits is done, although the worst case of a tenth of it would not fit', async context => {
-    // 100 answers cost less than $0.30 together; at their output limit of 32,000 tokens each is $1.28.
-    const billed = await startBilling(() => ({ text: 'Done.', outputTokens: 50 }))
-    context.onTestFinished(() => billed.server.close())
-    const store = await address(context)
-    const children = NAMES.map(name =>
-      runScript('spend-child.ts', [store, billed.server.baseUrl, name, '25']),
-    )
-    for (const child of children) expect((await child.ended).code, child.errors()).toBe(0)
-    const results = children.flatMap(({ lines }) => lines.slice(1))
-    expect(results).toHaveLength(100)
-    expect(results.filter(line => line !== 'stop Done.')).toEqual([])
-    expect(billed.peak()).toBeLessThanOrEqual(1)
-  }, 240_000)
+/** Answers that cost little in the end; at their output limit of 32,000 tokens each is $1.28. */
+async function expectAllDone(load: Load): Promise<void> {
+  const billed = await startBilling(() => ({ text: 'Done.', outputTokens: 50 }))
+  onTestFinished(() => billed.server.close())
+  const children = await start(load, billed.server.baseUrl)
+  for (const child of children) expect((await child.ended).code, child.errors()).toBe(0)
+  const results = children.flatMap(({ lines }) => lines.slice(1))
+  expect(results).toHaveLength(load.processes * load.runs)
+  expect(results.filter(line => line !== 'stop Done.')).toEqual([])
+  expect(billed.peak()).toBeLessThanOrEqual(1)
+}
 
-  test('work that does not fit ends at the budget, also when processes are killed', async context => {
-    // 100 answers of 800 tokens would cost more than $3.
-    let answered = 0
-    const billed = await startBilling(async () => {
-      answered += 1
-      // Requests of killed processes are answered and billed all the same.
-      await new Promise(resolve => setTimeout(resolve, 30))
-      return { text: 'Done.', outputTokens: 800 }
-    })
-    context.onTestFinished(() => billed.server.close())
-    const store = await address(context)
-    const children = NAMES.map(name =>
-      runScript('spend-child.ts', [store, billed.server.baseUrl, name, '25']),
-    )
-    const [first, second, ...others] = children
-    for (const [child, after] of [
-      [first, 3],
-      [second, 10],
-    ] as const) {
-      while (answered < after && child?.process.exitCode === null)
-        await new Promise(resolve => setTimeout(resolve, 5))
-      child?.process.kill('SIGKILL')
-    }
-    await Promise.all([first?.ended, second?.ended])
-    for (const child of others) expect((await child.ended).code, child.errors()).toBe(0)
-    const results = others.flatMap(({ lines }) => lines.slice(1))
-    expect(results).toHaveLength(50)
-    // What the killed processes had reserved stays spent, so there may be nothing left for the others.
-    expect(results.filter(line => !/^(stop|budget) /.test(line))).toEqual([])
-    expect(results.some(line => line.startsWith('budget'))).toBe(true)
-    expect(billed.bill()).toBeGreaterThan(0)
-    expect(billed.peak()).toBeLessThanOrEqual(1)
-  }, 240_000)
-})
+interface Overload extends Load {
+  /** All answers together cost more than $2. */
+  outputTokens: number
+  /** After how many answers the first process is killed, the second, and so on. */
+  killAfter: readonly number[]
+}
+
+async function expectEndAtBudget({ outputTokens, killAfter, ...load }: Overload): Promise<void> {
+  let answered = 0
+  const billed = await startBilling(async () => {
+    answered += 1
+    // Requests of killed processes are answered and billed all the same.
+    await new Promise(resolve => setTimeout(resolve, 30))
+    return { text: 'Done.', outputTokens }
+  })
+  onTestFinished(() => billed.server.close())
+  const children = await start(load, billed.server.baseUrl)
+  for (const [index, after] of killAfter.entries()) {
+    const child = children[index]
+    while (answered < after && child?.process.exitCode === null)
+      await new Promise(resolve => setTimeout(resolve, 5))
+    child?.process.kill('SIGKILL')
+    expect((await child?.ended)?.signal).toBe('SIGKILL')
+  }
+  const others = children.slice(killAfter.length)
+  for (const child of others) expect((await child.ended).code, child.errors()).toBe(0)
+  const results = others.flatMap(({ lines }) => lines.slice(1))
+  expect(results).toHaveLength(others.length * load.runs)
+  // What the killed processes had reserved stays spent, so there may be nothing left for the others.
+  expect(results.filter(line => !/^(stop|budget) /.test(line))).toEqual([])
+  expect(results.some(line => line.startsWith('budget'))).toBe(true)
+  expect(billed.bill()).toBeGreaterThan(0)
+  expect(billed.peak()).toBeLessThanOrEqual(1)
+}
+
+test('30 runs of 2 processes on SQLite that fit the budget are done, although not one of them fits at its limit', () =>
+  expectAllDone({ driver: 'SQLite', processes: 2, runs: 15 }))
+
+test('30 runs of 2 processes on SQLite that exceed the budget end at it, also when one process is killed', () =>
+  expectEndAtBudget({ driver: 'SQLite', processes: 2, runs: 15, outputTokens: 1800, killAfter: [3] }))
+
+test.each(['SQLite', 'PostgreSQL'])(
+  '100 runs of 4 processes on %s that fit the budget are done, although not one of them fits at its limit',
+  { ...LONG, timeout: 240_000 },
+  driver => expectAllDone({ driver, processes: 4, runs: 25 }),
+)
+
+test.each(['SQLite', 'PostgreSQL'])(
+  '100 runs of 4 processes on %s that exceed the budget end at it, also when two processes are killed',
+  { ...LONG, timeout: 240_000 },
+  driver => expectEndAtBudget({ driver, processes: 4, runs: 25, outputTokens: 800, killAfter: [3, 10] }),
+)

@@ -1,12 +1,14 @@
 // Simulated processes over one store with a virtual clock: crashes, pauses and failures at every boundary, by seed.
 // `npm run simulate` runs as many simulations as one likes.
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { MUTATIONS } from '../../simulate/mutations.js'
 import { type SimulationOptions, type SimulationReport, simulate } from '../../simulate/run-simulation.js'
 import { MemoryStore } from '../../src/store/memory-store.js'
+import { LONG } from '../support/tiers.js'
 
-/** `npm run simulate` explores; here they guard what was found. */
-const COUNT = 300
+/** Seeds of the general simulations: `npm test` takes the first ones, `npm run test:long` the others. */
+const FIRST = 60
+const ALL = 300
 /** Each mistake is found earlier. */
 const MOST_SEEDS = 300
 
@@ -23,18 +25,30 @@ async function reportsOf(
   return reports
 }
 
-test.each([
+const MODES = [
   ['resumed', true],
   ['ended', false],
-])(
+] as const
+
+test.each(MODES)(
   'interrupted runs are %s: nothing is lost, doubled, interleaved, illegal or stuck',
-  {
-    timeout: 900_000,
-  },
-  async (_name, resume) => {
-    const totals = { simulations: 0, runs: 0, faults: 0, effects: 0, interrupted: 0, resumed: 0 }
-    const failed: string[] = []
-    await simulate(seedsFrom(1, COUNT), { resume, confirmations: true }, ({ seed, problems, ...report }) => {
+  { timeout: 900_000 },
+  (_name, resume) => expectSound(1, FIRST, resume),
+)
+
+test.each(MODES)(
+  'interrupted runs are %s: nothing is lost, doubled, interleaved, illegal or stuck with many more seeds',
+  { ...LONG, timeout: 900_000 },
+  (_name, resume) => expectSound(FIRST + 1, ALL - FIRST, resume),
+)
+
+async function expectSound(first: number, count: number, resume: boolean): Promise<void> {
+  const totals = { simulations: 0, runs: 0, faults: 0, effects: 0, interrupted: 0, resumed: 0 }
+  const failed: string[] = []
+  await simulate(
+    seedsFrom(first, count),
+    { resume, confirmations: true },
+    ({ seed, problems, ...report }) => {
       totals.simulations += 1
       for (const name of ['runs', 'faults', 'effects', 'interrupted', 'resumed'] as const)
         totals[name] += report[name]
@@ -42,66 +56,85 @@ test.each([
       const command = `npm run simulate -- --count 1 --seed ${seed} --resume ${resume ? 'on' : 'off'}`
       failed.push(`${command}: ${JSON.stringify(problems)}`)
       return failed.length < 5
-    })
-    console.log(`simulated: ${JSON.stringify(totals)}`)
-    expect(failed).toEqual([])
-    expect(totals.simulations).toBe(COUNT)
-    expect(totals.faults).toBeGreaterThan(COUNT)
-    expect(resume ? totals.resumed : totals.interrupted).toBeGreaterThan(COUNT / 4)
-  },
-)
+    },
+  )
+  console.log(`simulated: ${JSON.stringify(totals)}`)
+  expect(failed).toEqual([])
+  expect(totals.simulations).toBe(count)
+  expect(totals.faults).toBeGreaterThan(count)
+  expect(resume ? totals.resumed : totals.interrupted).toBeGreaterThan(count / 4)
+}
 
-test("processes that crash again and again: a person's word about one execution does not hold for the next", {
+function expectNoProblems(reports: readonly SimulationReport[]): void {
+  expect(reports.flatMap(({ seed, problems }) => problems.map(problem => ({ seed, problem })))).toEqual([])
+}
+
+const CRASHES = { mostFaults: 40, actions: ['crash', 'pause', 'close'] } as const
+
+test("a person's answer about one execution does not hold for the next when processes crash repeatedly", {
   timeout: 900_000,
 }, async () => {
-  // The first two pay twice where an answer about a call of another run is used for every execution of its repetition.
-  const seeds = ['100411', '100675', ...seedsFrom(200_000, 60)]
-  const reports = await reportsOf(seeds, { mostFaults: 40, actions: ['crash', 'pause', 'close'] })
-  expect(reports.flatMap(({ seed, problems }) => problems.map(problem => ({ seed, problem })))).toEqual([])
+  // These pay twice where an answer about a call of another run is used for every execution of its repetition.
+  const seeds = ['100411', '100675']
+  const reports = await reportsOf(seeds, CRASHES)
+  expectNoProblems(reports)
   expect(reports.reduce((all, { crashes }) => all + crashes, 0)).toBeGreaterThan(seeds.length)
 })
 
-test('processes that crash, fail and pause again and again: what an earlier execution did stays unknown', {
+test('the outcome of an earlier execution stays unknown when processes crash, fail and pause repeatedly', {
   timeout: 900_000,
 }, async () => {
   // These pay twice where a repeated execution that fails ends a call that was cut off before.
-  const failing = await reportsOf(['5024', '5090', '5186', ...seedsFrom(300_000, 30)], { mostFaults: 40 })
-  // This one where an execution begins before the person's word that allows it is stored.
-  const asking = await reportsOf(['70360'], { mostFaults: 40, actions: ['crash', 'outage'] })
+  expectNoProblems(await reportsOf(['5024', '5090', '5186'], { mostFaults: 40 }))
+  // This one where an execution begins before the person's answer that allows it is stored.
+  expectNoProblems(await reportsOf(['70360'], { mostFaults: 40, actions: ['crash', 'outage'] }))
+  const confirmed = { mostFaults: 40, confirmations: true }
   // These end as aborted, the third with two answers to a call, where a failure between two rounds ends the run. The last
   // two pay twice where a call that could not be stored is left behind when ADK asks for a confirmation.
-  const between = await reportsOf(['920911', '921411', '920965', '1200022', '1200299'], {
-    mostFaults: 40,
-    confirmations: true,
-  })
-  // This one loses the answer of a refused call beside one that needs a confirmation.
-  const refused = await reportsOf(['950220'], {
-    mostFaults: 40,
-    confirmations: true,
-    actions: ['crash', 'close', 'pause'],
-  })
+  expectNoProblems(await reportsOf(['920911', '921411', '920965', '1200022', '1200299'], confirmed))
+  // This one loses the answer of a refused call next to one that needs a confirmation.
+  expectNoProblems(await reportsOf(['950220'], { ...confirmed, actions: ['crash', 'close', 'pause'] }))
   // This one answers a call twice where a run is stopped while its end, after a write without an acknowledgement, is stored.
-  const stopped = await reportsOf(['6960'], {
-    mostFaults: 40,
-    confirmations: true,
-    actions: ['crash', 'fail'],
-  })
-  const reports = [...failing, ...asking, ...between, ...refused, ...stopped]
-  expect(reports.flatMap(({ seed, problems }) => problems.map(problem => ({ seed, problem })))).toEqual([])
+  expectNoProblems(await reportsOf(['6960'], { ...confirmed, actions: ['crash', 'fail'] }))
 })
 
-test('the only process is closed for an hour, in the middle of anything: its runs go on when it is opened', {
+test('no payment is made twice when processes crash, fail and pause repeatedly, with many more seeds', {
+  ...LONG,
   timeout: 900_000,
 }, async () => {
-  const hour = { processes: 1, actions: ['pause'] as const, pauseMs: 3_600_000 }
-  const reports = await reportsOf(seedsFrom(400_000, 20), { ...hour, confirmations: true })
-  expect(reports.flatMap(({ seed, problems }) => problems.map(problem => ({ seed, problem })))).toEqual([])
-  const closed = reports.filter(({ pauses }) => pauses > 0)
-  expect(closed.length).toBeGreaterThan(10)
-  expect(closed.every(({ virtualMs }) => virtualMs > 3_600_000)).toBe(true)
+  const crashed = await reportsOf(seedsFrom(200_000, 60), CRASHES)
+  expectNoProblems(crashed)
+  expect(crashed.reduce((all, { crashes }) => all + crashes, 0)).toBeGreaterThan(60)
+  expectNoProblems(await reportsOf(seedsFrom(300_000, 30), { mostFaults: 40 }))
 })
 
-test('equal seeds give equal simulations, in any order', async () => {
+test(
+  'runs of the only process continue when it is opened after it was closed for an hour',
+  {
+    timeout: 900_000,
+  },
+  () => expectContinuedAfterAnHour(400_000, 4),
+)
+
+test(
+  'runs of the only process continue when it is opened after it was closed for an hour, with many more seeds',
+  {
+    ...LONG,
+    timeout: 900_000,
+  },
+  () => expectContinuedAfterAnHour(400_004, 16),
+)
+
+async function expectContinuedAfterAnHour(first: number, count: number): Promise<void> {
+  const hour = { processes: 1, actions: ['pause'] as const, pauseMs: 3_600_000 }
+  const reports = await reportsOf(seedsFrom(first, count), { ...hour, confirmations: true })
+  expectNoProblems(reports)
+  const closed = reports.filter(({ pauses }) => pauses > 0)
+  expect(closed.length).toBeGreaterThan(count / 2)
+  expect(closed.every(({ virtualMs }) => virtualMs > 3_600_000)).toBe(true)
+}
+
+test('equal seeds give equal simulations in any order', async () => {
   const seeds = ['3', '10', '1357', '64']
   const once = await reportsOf(seeds)
   const again = await reportsOf(seeds.toReversed())
@@ -110,24 +143,20 @@ test('equal seeds give equal simulations, in any order', async () => {
   expect(once[0]?.trace).not.toEqual(once[1]?.trace)
 })
 
-describe('the simulations find', () => {
-  test.each(MUTATIONS)('%s', { timeout: 300_000 }, async mutation => {
-    const kinds: string[] = []
-    await simulate(seedsFrom(1, MOST_SEEDS), { mutation, resume: false }, ({ problems }) => {
-      kinds.push(...problems.map(({ kind }) => kind))
-      return problems.length === 0
-    })
-    const expected = {
-      'early-answer': ['lost', 'interleaved'],
-      'no-fence': ['interleaved', 'doubled', 'illegal'],
-    }
-    expect(mutation in expected ? expected[mutation as keyof typeof expected] : ['doubled']).toContain(
-      kinds[0],
-    )
+test.each(MUTATIONS)('the simulations find the mistake %s', { timeout: 300_000 }, async mutation => {
+  const kinds: string[] = []
+  await simulate(seedsFrom(1, MOST_SEEDS), { mutation, resume: false }, ({ problems }) => {
+    kinds.push(...problems.map(({ kind }) => kind))
+    return problems.length === 0
   })
+  const expected = {
+    'early-answer': ['lost', 'interleaved'],
+    'no-fence': ['interleaved', 'doubled', 'illegal'],
+  }
+  expect(mutation in expected ? expected[mutation as keyof typeof expected] : ['doubled']).toContain(kinds[0])
 })
 
-test('two stores in memory with one content have leases of their own', async () => {
+test('two memory stores that share their content have separate leases', async () => {
   const key = { appName: 'lango', userId: 'user', sessionId: 's' }
   const one = new MemoryStore()
   const other = new MemoryStore({ shares: one })
