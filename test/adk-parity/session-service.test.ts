@@ -6,6 +6,7 @@ import type { SessionStore } from '../../src/session/session-store.js'
 import { openStore } from '../../src/store/open-store.js'
 import { createStoreDatabase, type TestDatabase } from '../support/postgres.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
+import { longUnless } from '../support/tiers.js'
 import { RUN_FACTS } from './run-facts.js'
 import { type Fact, OTHERWISE, SESSION_FACTS } from './session-facts.js'
 
@@ -13,12 +14,18 @@ const FACTS = { ...SESSION_FACTS, ...RUN_FACTS }
 
 const STORES = ['memory', 'sqlite', 'postgres'] as const
 
-let database: TestDatabase
-beforeAll(async () => {
-  setLogLevel(LogLevel.ERROR)
-  database = await createStoreDatabase()
-})
-afterAll(() => database.drop())
+const URLS = {
+  memory: () => 'memory:',
+  sqlite: async () => `sqlite:${await temporaryFolder()}/lango.db`,
+  postgres: async () => {
+    database ??= await createStoreDatabase()
+    return database.url
+  },
+}
+
+let database: TestDatabase | undefined
+beforeAll(() => setLogLevel(LogLevel.ERROR))
+afterAll(() => database?.drop())
 
 /** The expected answers, asked once. */
 const asked = new Map<string, Promise<string>>()
@@ -38,28 +45,28 @@ async function answer(sessions: BaseSessionService, fact: Fact): Promise<string>
   )
 }
 
-describe.each(STORES)('on %s', kind => {
-  let store: SessionStore
-  beforeEach(async () => {
-    if (kind === 'memory') store = await openStore('memory:')
-    else
-      store = await openStore(kind === 'sqlite' ? `sqlite:${await temporaryFolder()}/lango.db` : database.url)
-  })
-  afterEach(async () => {
-    await store.close()
-    if (kind === 'postgres')
-      await database.query('TRUNCATE lango_sessions, lango_app_state, lango_user_state CASCADE')
-  })
+for (const kind of STORES) {
+  describe(`on ${kind}`, longUnless(kind !== 'postgres'), () => {
+    let store: SessionStore
+    beforeEach(async () => {
+      store = await openStore(await URLS[kind]())
+    })
+    afterEach(async () => {
+      await store.close()
+      if (kind === 'postgres')
+        await database?.query('TRUNCATE lango_sessions, lango_app_state, lango_user_state CASCADE')
+    })
 
-  test.each(Object.entries(FACTS))('%s', async (name, fact) => {
-    const ours = await answer(new SessionServiceAdapter(store), fact)
-    const { answer: otherwise } = OTHERWISE[name] ?? {}
-    const theirs = await answerOfAdk(name, fact)
-    if (otherwise === undefined) return expect(JSON.parse(ours)).toEqual(JSON.parse(theirs))
-    expect(JSON.parse(ours)).toEqual(otherwise)
-    expect(ours).not.toBe(theirs)
+    test.each(Object.entries(FACTS))('%s', async (name, fact) => {
+      const ours = await answer(new SessionServiceAdapter(store), fact)
+      const { answer: otherwise } = OTHERWISE[name] ?? {}
+      const theirs = await answerOfAdk(name, fact)
+      if (otherwise === undefined) return expect(JSON.parse(ours)).toEqual(JSON.parse(theirs))
+      expect(JSON.parse(ours)).toEqual(otherwise)
+      expect(ours).not.toBe(theirs)
+    })
   })
-})
+}
 
 test('every answer that differs belongs to a question', () => {
   expect(Object.keys(OTHERWISE).filter(name => !(name in FACTS))).toEqual([])

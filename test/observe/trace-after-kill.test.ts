@@ -15,14 +15,14 @@ import { expireLeases } from '../support/expire-leases.js'
 import { createStoreDatabase, type TestDatabase } from '../support/postgres.js'
 import { type SpanCollector, startSpanCollector } from '../support/span-collector.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
+import { longUnless } from '../support/tiers.js'
 
 // Starting processes takes long on a busy machine.
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 120_000 })
 
-let database: TestDatabase
+let database: TestDatabase | undefined
 
 beforeAll(async () => {
-  database = await createStoreDatabase()
   useContextManager()
   // Spans that a process has ended are sent at once, before it is killed.
   vi.stubEnv('OTEL_BSP_SCHEDULE_DELAY', '10')
@@ -31,7 +31,7 @@ beforeAll(async () => {
 afterAll(async () => {
   context.disable()
   vi.unstubAllEnvs()
-  await database.drop()
+  await database?.drop()
 })
 
 async function startProcess(store: string, model: string, collector: SpanCollector, rest: [string, string]) {
@@ -60,52 +60,62 @@ async function insideSpan<T>(collector: SpanCollector, work: () => Promise<T>) {
   return { result, ...span.spanContext() }
 }
 
-test.each(['sqlite', 'postgres'])('client, killed process, tool: one trace (%s)', async kind => {
-  const collector = await startSpanCollector()
-  const model = await startStrictProvider({
-    profile: 'openai-chat',
-    script: [{ toolCalls: [{ name: 'look', args: {} }] }, { text: 'Seen.' }],
-  })
-  onTestFinished(async () => {
-    await model.close()
-    await collector.close()
-  })
-  const store = kind === 'sqlite' ? `sqlite:${join(await temporaryFolder(), 'lango.db')}` : database.url
-  const first = await startProcess(store, model.baseUrl, collector, ['first', 'hang'])
-  const client = await insideSpan(collector, () => first.client.start(`trace-${kind}`, { text: 'Look.' }))
-  await first.untilLines(2)
-  await eventually(() => collector.spans.some(({ name }) => name === 'chat gpt-4.1')).toBe(true)
-  first.process.kill('SIGKILL')
-  await first.ended
-  if (kind === 'sqlite') expireLeases(store)
+for (const kind of ['sqlite', 'postgres']) {
+  test(
+    `a run in ${kind} that a client began, a killed process left and a tool ended is one trace`,
+    longUnless(kind === 'sqlite'),
+    async () => {
+      const collector = await startSpanCollector()
+      const model = await startStrictProvider({
+        profile: 'openai-chat',
+        script: [{ toolCalls: [{ name: 'look', args: {} }] }, { text: 'Seen.' }],
+      })
+      onTestFinished(async () => {
+        await model.close()
+        await collector.close()
+      })
+      database = kind === 'postgres' ? await createStoreDatabase() : undefined
+      const store = database?.url ?? `sqlite:${join(await temporaryFolder(), 'lango.db')}`
+      const first = await startProcess(store, model.baseUrl, collector, ['first', 'hang'])
+      const client = await insideSpan(collector, () => first.client.start(`trace-${kind}`, { text: 'Look.' }))
+      await first.untilLines(2)
+      await eventually(() => collector.spans.some(({ name }) => name === 'chat gpt-4.1')).toBe(true)
+      first.process.kill('SIGKILL')
+      await first.ended
+      if (kind === 'sqlite') expireLeases(store)
 
-  const second = await startProcess(store, model.baseUrl, collector, ['second', 'answer'])
-  const events: string[] = []
-  for await (const event of second.client.follow(client.result.runId)) events.push(event.type)
-  expect(events).toContain('run-resumed')
-  await eventually(() => collector.spans.some(({ name }) => name === 'invoke_agent root')).toBe(true)
+      const second = await startProcess(store, model.baseUrl, collector, ['second', 'answer'])
+      const events: string[] = []
+      for await (const event of second.client.follow(client.result.runId)) events.push(event.type)
+      expect(events).toContain('run-resumed')
+      await eventually(() => collector.spans.some(({ name }) => name === 'invoke_agent root')).toBe(true)
 
-  const { spans } = collector
-  expect(new Set(spans.map(({ traceId }) => traceId))).toEqual(new Set([client.traceId]))
-  const roots = spans.filter(({ name }) => name === 'invoke_agent root')
-  expect(roots).toMatchObject([{ service: 'second', parentSpanId: client.spanId }])
-  expect(roots[0]?.attributes).toMatchObject({ 'lango.run.attempt': 2, 'lango.run.finish_reason': 'stop' })
-  const below = spans.filter(({ parentSpanId }) => parentSpanId === roots[0]?.spanId)
-  const byStart = below.sort((one, other) => one.startMs - other.startMs)
-  expect(byStart.map(({ name, service }) => [name, service])).toEqual([
-    ['chat gpt-4.1', 'first'],
-    ['execute_tool look', 'second'],
-    ['chat gpt-4.1', 'second'],
-  ])
-  expect(roots[0]?.startMs).toBeLessThanOrEqual(byStart[0]?.startMs ?? 0)
-  expect(spans).toHaveLength(5)
-  // What the tool saw is its span: in the process that was killed one that was never sent, in the other one this.
-  expect(JSON.parse(first.lines[1] ?? '')).toMatchObject({ traceId: client.traceId })
-  expect(JSON.parse(second.lines[1] ?? '')).toMatchObject({
-    traceId: client.traceId,
-    spanId: byStart[1]?.spanId,
-  })
-})
+      const { spans } = collector
+      expect(new Set(spans.map(({ traceId }) => traceId))).toEqual(new Set([client.traceId]))
+      const roots = spans.filter(({ name }) => name === 'invoke_agent root')
+      expect(roots).toMatchObject([{ service: 'second', parentSpanId: client.spanId }])
+      expect(roots[0]?.attributes).toMatchObject({
+        'lango.run.attempt': 2,
+        'lango.run.finish_reason': 'stop',
+      })
+      const below = spans.filter(({ parentSpanId }) => parentSpanId === roots[0]?.spanId)
+      const byStart = below.sort((one, other) => one.startMs - other.startMs)
+      expect(byStart.map(({ name, service }) => [name, service])).toEqual([
+        ['chat gpt-4.1', 'first'],
+        ['execute_tool look', 'second'],
+        ['chat gpt-4.1', 'second'],
+      ])
+      expect(roots[0]?.startMs).toBeLessThanOrEqual(byStart[0]?.startMs ?? 0)
+      expect(spans).toHaveLength(5)
+      // What the tool saw is its span: in the process that was killed one that was never sent, in the other one this.
+      expect(JSON.parse(first.lines[1] ?? '')).toMatchObject({ traceId: client.traceId })
+      expect(JSON.parse(second.lines[1] ?? '')).toMatchObject({
+        traceId: client.traceId,
+        spanId: byStart[1]?.spanId,
+      })
+    },
+  )
+}
 
 test('a run that nobody continues after a kill has its span, with the error, in the trace of its client', async () => {
   const collector = await startSpanCollector()
