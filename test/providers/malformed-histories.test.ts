@@ -1,14 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { ProviderMessage, ProviderPart, ToolCallPart } from '../../src/provider/provider.js'
-import { toWireName } from '../../src/provider/repair/map-names.js'
-import { PROFILES, type ProfileName } from '../../src/provider/repair/profile.js'
+// Malformed histories, sent by our providers with the vendors' SDKs to servers that refuse them unrepaired. Here one row per
+// profile; test/properties/repair-rows judges all rows for all profiles without HTTP.
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { ProviderMessage } from '../../src/provider/provider.js'
+import type { ProfileName } from '../../src/provider/repair/profile.js'
 import { type StrictProvider, startStrictProvider } from '../../src/testing/start-strict-provider.js'
-import { mintSignature } from '../../src/testing/strict/mint-signature.js'
-import { MALFORMED_HISTORIES } from '../fixtures/malformed-histories.js'
+import { MALFORMED_HISTORIES, type MalformedHistory } from '../fixtures/malformed-histories.js'
+import { strictJudge } from '../properties/repair-judge.js'
+import { signRow } from '../properties/sign-row.js'
+import { LONG } from '../support/tiers.js'
 import { collect } from './collect.js'
 import { ALL_PROFILES, strictTarget } from './strict-profiles.js'
-
-// Every reported way in which a history goes bad, sent by our providers to a server that refuses it unrepaired.
 
 const servers = new Map<ProfileName, StrictProvider>()
 beforeAll(async () => {
@@ -19,61 +20,55 @@ afterAll(async () => {
   for (const server of servers.values()) await server.close()
 })
 
-/** The table's stand-ins for signatures, replaced by such as the servers have really made. */
-function signed(history: readonly ProviderMessage[]): ProviderMessage[] {
-  return history.map(message => ({ ...message, parts: message.parts.map(sign) }))
+interface Outcome {
+  /** The type of the last event of the answer. */
+  end: string | undefined
+  refusals: string[]
 }
 
-function sign(part: ProviderPart): ProviderPart {
-  if (part.type === 'vendor')
-    return { ...part, value: { executableCode: { language: 'PYTHON', code: '1+1' } } }
-  if (!('signature' in part) || part.signature === undefined) return part
-  const vendor = part.origin?.vendor
-  if (part.type === 'tool-call' && vendor === 'gemini') return signCall(part)
-  if (part.type === 'text' && vendor === 'gemini') return { ...part, signature: mintSignature('gemini') }
-  if (part.type !== 'reasoning') return part
-  if (vendor === 'openai') return { ...part, signature: mintSignature('openai') }
-  return vendor === 'anthropic'
-    ? { ...part, signature: mintSignature('anthropic', { thinking: part.text }) }
-    : part
+async function send(
+  profile: ProfileName,
+  history: readonly ProviderMessage[],
+  repairMode?: 'explain',
+): Promise<Outcome> {
+  const server = servers.get(profile) as StrictProvider
+  const { provider, model } = strictTarget(profile, server.baseUrl, { retry: { maxAttempts: 1 } })
+  const before = server.violations.length
+  const messages = signRow(history)
+  const events = await collect(provider, { model, messages, ...(repairMode ? { repairMode } : {}) })
+  return { end: events.at(-1)?.type, refusals: server.violations.slice(before).map(({ code }) => code) }
 }
 
-/** A signature covers the name under which the model knew the tool, and arguments that it can have written. */
-function signCall({ signature, origin, ...call }: ToolCallPart): ToolCallPart {
-  const written = JSON.stringify(call.args)
-  if (!written.startsWith('{') || /\\ud[89a-f]/.test(written)) return call
-  const name = toWireName(call.name, PROFILES['gemini-3'])
-  const id = call.id === '' ? {} : { id: call.id }
-  return {
-    ...call,
-    signature: mintSignature('gemini', { name, args: call.args, ...id }),
-    ...(origin ? { origin } : {}),
+/** A row that the profile's server refuses: another one for each profile, as far as there are. */
+function refusedRow(profile: ProfileName): MalformedHistory {
+  const rows = MALFORMED_HISTORIES.filter(row => strictJudge(signRow(row.history), profile).length > 0)
+  return rows[ALL_PROFILES.indexOf(profile) % rows.length] as MalformedHistory
+}
+
+test.each(ALL_PROFILES)(
+  'the server for %s refuses a malformed history over HTTP and accepts it repaired',
+  async profile => {
+    const { history } = refusedRow(profile)
+    const unrepaired = await send(profile, history, 'explain')
+    expect(unrepaired).toMatchObject({ end: 'error', refusals: [expect.any(String)] })
+    expect(await send(profile, history)).toEqual({ end: 'done', refusals: [] })
+  },
+)
+
+test.each(ALL_PROFILES)('the server for %s accepts all rows over HTTP after repair', LONG, async profile => {
+  const failures: unknown[] = []
+  for (const { row, title, history } of MALFORMED_HISTORIES) {
+    const outcome = await send(profile, history)
+    if (outcome.end !== 'done' || outcome.refusals.length > 0) failures.push({ row, title, ...outcome })
   }
-}
-
-describe.each(ALL_PROFILES)('%s accepts', profile => {
-  const rows = MALFORMED_HISTORIES.map(row => ({ ...row, name: `row ${row.row}: ${row.title}` }))
-
-  test.each(rows)('$name', async ({ history }) => {
-    const server = servers.get(profile)!
-    const { provider, model } = strictTarget(profile, server.baseUrl)
-    const before = server.violations.length
-    const events = await collect(provider, { model, messages: signed(history) })
-    expect(server.violations.slice(before)).toEqual([])
-    expect(events.at(-1)).toMatchObject({ type: 'done' })
-  })
+  expect(failures).toEqual([])
 })
 
-test('most of them are refused when they are sent unrepaired', async () => {
+test('most unrepaired rows are refused over HTTP', LONG, async () => {
   const refused = new Set<number>()
   for (const { row, history, rejectedBy } of MALFORMED_HISTORIES) {
-    for (const profile of rejectedBy) {
-      const { provider, model } = strictTarget(profile, servers.get(profile)!.baseUrl, {
-        retry: { maxAttempts: 1 },
-      })
-      const events = await collect(provider, { model, messages: signed(history), repairMode: 'explain' })
-      if (events.at(-1)?.type === 'error') refused.add(row)
-    }
+    for (const profile of rejectedBy)
+      if ((await send(profile, history, 'explain')).end === 'error') refused.add(row)
   }
   expect(refused.size).toBeGreaterThan(25)
 })

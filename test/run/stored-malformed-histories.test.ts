@@ -1,50 +1,21 @@
-// Every reported way in which a history goes bad, as rows of a store: through the store, the bridge, the repair
-// and the wire, to strict servers. The session goes on, whatever is in it.
-import { afterAll, beforeAll, expect, test } from 'vitest'
+// The table of malformed histories as rows of a store: through the store, the session, the request of a run and repair, to
+// the rules of every strict server.
+import { expect, onTestFinished, test } from 'vitest'
 import type { ProviderMessage, ProviderPart } from '../../src/provider/provider.js'
-import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
+import { PROFILES, type ProfileName } from '../../src/provider/repair/profile.js'
+import { repairHistory } from '../../src/provider/repair/repair-history.js'
+import { createRuntime } from '../../src/runtime/runtime.js'
 import type { Message, SessionKey, ToolCall } from '../../src/session/message.js'
 import type { SessionStore } from '../../src/session/session-store.js'
 import { openStore } from '../../src/store/open-store.js'
-import { type StrictProvider, startStrictProvider } from '../../src/testing/start-strict-provider.js'
-import { PROFILE_FACTS, type StrictProfile } from '../../src/testing/strict/profile.js'
+import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
 import { MALFORMED_HISTORIES } from '../fixtures/malformed-histories.js'
-import { type EveryProfile, providerFor, startEveryProfile } from '../support/every-profile.js'
+import { strictJudge } from '../properties/repair-judge.js'
+import { startEveryProfile } from '../support/every-profile.js'
 import { LONG } from '../support/tiers.js'
 import { searchTool } from '../support/tools.js'
 
-/** One profile of each family. */
-const FAMILIES: readonly StrictProfile[] = [
-  'gemini-3',
-  'openai-chat',
-  'openai-responses',
-  'anthropic-4.6',
-  'converse',
-]
-
-let store: SessionStore
-let servers: (readonly [StrictProfile, StrictProvider])[]
-let runtime: Runtime
-let everyProfile: EveryProfile | undefined
-beforeAll(async () => {
-  store = await openStore('memory:')
-  servers = await Promise.all(
-    FAMILIES.map(async profile => [profile, await startStrictProvider({ profile })] as const),
-  )
-  runtime = await createRuntime({
-    store,
-    providers: Object.fromEntries(
-      servers.map(([profile, { baseUrl }]) => [profile, providerFor(profile, baseUrl)]),
-    ),
-    agent: { name: 'root', model: 'openai-chat/gpt-4.1', tools: [searchTool] },
-  })
-})
-afterAll(async () => {
-  await everyProfile?.close()
-  await runtime.close()
-  await Promise.all(servers.map(([, server]) => server.close()))
-  await store.close()
-})
+const PROFILE_NAMES = Object.keys(PROFILES) as ProfileName[]
 
 /** Text, calls and results are what the fields of a stored message can say. */
 const isStorable = (part: ProviderPart) => ['text', 'tool-call', 'tool-result'].includes(part.type)
@@ -71,42 +42,64 @@ function asText(value: unknown): string {
   return typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
 }
 
-const rows = MALFORMED_HISTORIES.filter(row => row.history.every(message => message.parts.every(isStorable)))
+const ROWS = MALFORMED_HISTORIES.filter(row =>
+  row.history.every(message => message.parts.every(isStorable)),
+).map((row, index) => ({ ...row, name: `row ${row.row}: ${row.title}`, sessionId: `row-${index}` }))
 
-test('most rows can be stored', () => {
-  expect(new Set(rows.map(row => row.row)).size).toBeGreaterThan(35)
-})
-
-let sessions = 0
-
-async function storeHistory(history: readonly ProviderMessage[]): Promise<SessionKey> {
-  const key = { appName: 'lango', userId: 'user', sessionId: `history-${sessions++}` }
-  await store.createSession(key)
-  for (const [at, message] of history.entries()) await store.appendMessage(key, toStored(message, at))
-  return key
+/** A store with one session per row. */
+async function storedRows(): Promise<{ store: SessionStore; keyOf(sessionId: string): SessionKey }> {
+  const store = await openStore('memory:')
+  onTestFinished(() => store.close())
+  const keyOf = (sessionId: string) => ({ appName: 'lango', userId: 'user', sessionId })
+  for (const { sessionId, history } of ROWS) {
+    const key = keyOf(sessionId)
+    await store.createSession(key)
+    for (const [at, message] of history.entries()) await store.appendMessage(key, toStored(message, at))
+  }
+  return { store, keyOf }
 }
 
-test.each(rows)(
-  'the next message works on one model of every family after row $row: $title',
-  async ({ history }) => {
-    const key = await storeHistory(history)
-    const send = async ([profile, { violations }]: (typeof servers)[number]) => {
-      const sessionId = `${key.sessionId}-${profile}`
-      await store.forkSession(key, sessionId)
-      const model = `${profile}/${PROFILE_FACTS[profile].model}`
-      const { finishReason } = await runtime.runAndCollect({ ...key, sessionId, text: 'And now?', model })
-      expect(violations, profile).toEqual([])
-      expect(finishReason, profile).toBe('stop')
-    }
-    await Promise.all(servers.map(send))
-  },
-)
+test('most rows of the table of malformed histories can be stored', () => {
+  expect(new Set(ROWS.map(row => row.row)).size).toBeGreaterThan(35)
+})
 
-test.each(rows)(
-  'the next message works on every profile after row $row: $title',
-  LONG,
-  async ({ history }) => {
-    everyProfile ??= await startEveryProfile()
-    await everyProfile.expectNextMessageWorks(store, await storeHistory(history))
-  },
-)
+test('the next request of each stored malformed history is refused by strict servers as it is, and by none after repair', async () => {
+  const { store, keyOf } = await storedRows()
+  const script = new ScriptedProvider(() => ({ text: 'Fine.' }))
+  const runtime = await createRuntime({
+    store,
+    providers: { script },
+    agent: { name: 'root', model: 'script/any', tools: [searchTool] },
+  })
+  onTestFinished(() => runtime.close())
+  const refusals: string[] = []
+  const refusedUnrepaired = new Set<string>()
+  for (const { name, sessionId } of ROWS) {
+    const result = await runtime.runAndCollect({ ...keyOf(sessionId), text: 'And now?' })
+    expect(result, name).toMatchObject({ text: 'Fine.', finishReason: 'stop' })
+    const { messages } = script.requests.at(-1) as { messages: ProviderMessage[] }
+    expect(JSON.stringify(messages), name).toContain('And now?')
+    for (const profile of PROFILE_NAMES) {
+      if (strictJudge(messages, profile).length > 0) refusedUnrepaired.add(name)
+      const repaired = repairHistory(messages, profile).messages
+      for (const refusal of strictJudge(repaired, profile)) refusals.push(`${name}, ${profile}: ${refusal}`)
+    }
+  }
+  expect(script.requests).toHaveLength(ROWS.length)
+  expect(refusals).toEqual([])
+  expect(refusedUnrepaired.size).toBeGreaterThan(35)
+})
+
+test('a run on each stored malformed history is accepted over HTTP by the strict server of every profile', {
+  ...LONG,
+  timeout: 600_000,
+}, async () => {
+  const { store, keyOf } = await storedRows()
+  const everyProfile = await startEveryProfile()
+  onTestFinished(() => everyProfile.close())
+  for (const { name, sessionId } of ROWS) {
+    await everyProfile.expectNextMessageWorks(store, keyOf(sessionId)).catch(cause => {
+      throw new Error(`${name}: ${cause.message}`, { cause })
+    })
+  }
+})
