@@ -5,12 +5,17 @@ import { eventToMessage } from '../../src/adk/session/event-to-message.js'
 import { messagesToEvents } from '../../src/adk/session/messages-to-events.js'
 import { fuzzRestore } from '../fuzz/restore.js'
 import { SEED } from '../support/seed.js'
+import { longUnless } from '../support/tiers.js'
 
-test('any list of stored messages is restored completely and in order', async () => {
-  const report = await fuzzRestore(2000, SEED)
-  expect(report.failures).toEqual([])
-  expect(report.histories).toBe(2000)
-})
+for (const count of [300, 10_000])
+  test(`${count} generated lists of stored messages are restored completely and in order`, {
+    ...longUnless(count === 300),
+    timeout: 600_000,
+  }, async () => {
+    const report = await fuzzRestore(count, SEED)
+    expect(report.failures).toEqual([])
+    expect(report.histories).toBe(count)
+  })
 
 const data = fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 2 }), { maxKeys: 3 })
 const signature = fc.option(fc.base64String({ minLength: 4 }), { nil: undefined })
@@ -75,12 +80,16 @@ const anyEvent = fc
 
 const json = (value: unknown) => JSON.parse(JSON.stringify(value)) as unknown
 
-test('any stored event is restored unchanged', () => {
-  const restores = (event: Event) => {
-    const message = eventToMessage(event)
-    if (!message) return
-    const [restored] = messagesToEvents([json(message) as typeof message])
-    expect(json(restored)).toEqual(json(event))
-  }
-  fc.assert(fc.property(anyEvent, restores), { numRuns: 1000 })
-})
+for (const numRuns of [250, 5000])
+  test(`${numRuns} generated events are restored from the store unchanged`, {
+    ...longUnless(numRuns === 250),
+    timeout: 600_000,
+  }, () => {
+    const restores = (event: Event) => {
+      const message = eventToMessage(event)
+      if (!message) return
+      const [restored] = messagesToEvents([json(message) as typeof message])
+      expect(json(restored)).toEqual(json(event))
+    }
+    fc.assert(fc.property(anyEvent, restores), { numRuns })
+  })

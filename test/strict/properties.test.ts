@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import {
   judge,
   mintSignature,
@@ -8,6 +8,7 @@ import {
   type StrictProvider,
   type StrictStep,
 } from '../../src/entries/testing.js'
+import { longUnless } from '../support/tiers.js'
 import { post, serverPool } from './support.js'
 
 const pool = serverPool()
@@ -30,30 +31,44 @@ const nearly = fc.letrec(tie => ({
   ),
 })).value
 
-describe('the judge', () => {
-  test.each(STRICT_PROFILES)('has an opinion on any JSON (%s)', profile => {
-    fc.assert(
-      fc.property(nearly, fc.constantFrom('strict' as const, 'lenient' as const), (body, reading) => {
-        for (const violation of judge(profile, body, { reading })) {
-          expect(violation.message).not.toBe('')
-          expect(violation.code).toMatch(/^[BGCRAMX](\d+|-[a-z]+)$/)
-        }
-      }),
-      { numRuns: 300 },
-    )
-  })
+/** Runs of each property in `npm test` and in the long tier. */
+const RUNS = [
+  [60, longUnless(true)],
+  [1500, longUnless(false)],
+] as const
 
-  test.each(STRICT_PROFILES)('is never stricter when it is lenient (%s)', profile => {
-    fc.assert(
-      fc.property(nearly, body => {
-        const strict = judge(profile, body)
-        const lenient = judge(profile, body, { reading: 'lenient' })
-        expect(lenient.length).toBeLessThanOrEqual(strict.length)
-      }),
-      { numRuns: 300 },
-    )
-  })
-})
+for (const [numRuns, tier] of RUNS) {
+  test.each(STRICT_PROFILES)(
+    `the judge of %s answers any JSON without throwing, ${numRuns} cases`,
+    tier,
+    profile => {
+      fc.assert(
+        fc.property(nearly, fc.constantFrom('strict' as const, 'lenient' as const), (body, reading) => {
+          for (const violation of judge(profile, body, { reading })) {
+            expect(violation.message).not.toBe('')
+            expect(violation.code).toMatch(/^[BGCRAMX](\d+|-[a-z]+)$/)
+          }
+        }),
+        { numRuns },
+      )
+    },
+  )
+
+  test.each(STRICT_PROFILES)(
+    `the lenient judge of %s reports no more than the strict one, ${numRuns} cases`,
+    tier,
+    profile => {
+      fc.assert(
+        fc.property(nearly, body => {
+          const strict = judge(profile, body)
+          const lenient = judge(profile, body, { reading: 'lenient' })
+          expect(lenient.length).toBeLessThanOrEqual(strict.length)
+        }),
+        { numRuns },
+      )
+    },
+  )
+}
 
 const args = fc.dictionary(
   fc.constantFrom('city', 'días', 'q'),
@@ -192,96 +207,98 @@ async function converse(server: StrictProvider, steps: number): Promise<unknown[
   return history
 }
 
-describe('what a server said is accepted when it comes back as it was', () => {
-  test.each(STRICT_PROFILES)('%s', async profile => {
-    await fc.assert(
-      fc.asyncProperty(fc.array(calling, { minLength: 1, maxLength: 3 }), async (steps: StrictStep[]) => {
-        const server = await pool.start({ profile, script: steps })
-        try {
-          const history = await converse(server, steps.length)
-          expect(server.violations).toEqual([])
-          // Another process of the same vendor takes it as well: nothing is remembered, all is proved.
-          const headers = { 'anthropic-version': '2026-10-21' }
-          expect(
-            judge(profile, JSON.parse(JSON.stringify(wireOf(profile).body(history))), { headers }),
-          ).toEqual([])
-        } finally {
-          await server.close()
-        }
-      }),
-      { numRuns: 12 },
-    )
-  })
-})
-
-describe('a signature', () => {
-  const minted = {
-    gemini: mintSignature('gemini', { name: 'f', args: {} }),
-    anthropic: mintSignature('anthropic', { thinking: 'hm' }),
-    openai: mintSignature('openai'),
-  }
-  const bodies: Record<string, (signature: string) => [StrictProfile, unknown]> = {
-    gemini: signature => [
-      'gemini-3',
-      {
-        contents: [
-          { role: 'user', parts: [{ text: 'a' }] },
-          { role: 'model', parts: [{ functionCall: { name: 'f', args: {} }, thoughtSignature: signature }] },
-          { role: 'user', parts: [{ functionResponse: { name: 'f', response: {} } }] },
-        ],
-      },
-    ],
-    anthropic: signature => [
-      'anthropic-4.6',
-      {
-        model: 'm',
-        max_tokens: 9,
-        messages: [
-          { role: 'user', content: 'a' },
-          {
-            role: 'assistant',
-            content: [
-              { type: 'thinking', thinking: 'hm', signature },
-              { type: 'text', text: 'b' },
-            ],
-          },
-          { role: 'user', content: 'c' },
-        ],
-      },
-    ],
-    openai: signature => [
-      'openai-responses',
-      {
-        model: 'm',
-        input: [
-          { type: 'reasoning', summary: [], encrypted_content: signature },
-          { role: 'assistant', content: 'b' },
-        ],
-      },
-    ],
-  }
-
-  test.each(['gemini', 'anthropic', 'openai'] as const)(
-    'of %s is good as it is and bad when altered',
-    vendor => {
-      const signature = minted[vendor]
-      expect(judge(...(bodies[vendor]?.(signature) ?? ['gemini-3', {}]))).toEqual([])
-      fc.assert(
-        fc.property(fc.nat(signature.length - 1), fc.constantFrom('A', 'b', '7', ''), (at, letter) => {
-          fc.pre(signature[at] !== letter && signature[at] !== '=')
-          const altered = signature.slice(0, at) + letter + signature.slice(at + 1)
-          expect(judge(...(bodies[vendor]?.(altered) ?? ['gemini-3', {}]))).not.toEqual([])
+for (const numRuns of [3, 60]) {
+  test.each(STRICT_PROFILES)(
+    `%s accepts its own answers when they are sent back unchanged, ${numRuns} cases`,
+    longUnless(numRuns === 3),
+    async profile => {
+      await fc.assert(
+        fc.asyncProperty(fc.array(calling, { minLength: 1, maxLength: 3 }), async (steps: StrictStep[]) => {
+          const server = await pool.start({ profile, script: steps })
+          try {
+            const history = await converse(server, steps.length)
+            expect(server.violations).toEqual([])
+            // Another process of the same vendor takes it as well: nothing is remembered, all is proved.
+            const headers = { 'anthropic-version': '2026-10-21' }
+            expect(
+              judge(profile, JSON.parse(JSON.stringify(wireOf(profile).body(history))), { headers }),
+            ).toEqual([])
+          } finally {
+            await server.close()
+          }
         }),
-        { numRuns: 200 },
+        { numRuns },
       )
     },
   )
+}
 
-  test('of one vendor is worth nothing to another', () => {
-    for (const [vendor, signature] of Object.entries(minted)) {
-      for (const [judging, body] of Object.entries(bodies)) {
-        expect(judge(...body(signature)).length === 0).toBe(vendor === judging)
-      }
+const minted = {
+  gemini: mintSignature('gemini', { name: 'f', args: {} }),
+  anthropic: mintSignature('anthropic', { thinking: 'hm' }),
+  openai: mintSignature('openai'),
+}
+const bodies: Record<string, (signature: string) => [StrictProfile, unknown]> = {
+  gemini: signature => [
+    'gemini-3',
+    {
+      contents: [
+        { role: 'user', parts: [{ text: 'a' }] },
+        { role: 'model', parts: [{ functionCall: { name: 'f', args: {} }, thoughtSignature: signature }] },
+        { role: 'user', parts: [{ functionResponse: { name: 'f', response: {} } }] },
+      ],
+    },
+  ],
+  anthropic: signature => [
+    'anthropic-4.6',
+    {
+      model: 'm',
+      max_tokens: 9,
+      messages: [
+        { role: 'user', content: 'a' },
+        {
+          role: 'assistant',
+          content: [
+            { type: 'thinking', thinking: 'hm', signature },
+            { type: 'text', text: 'b' },
+          ],
+        },
+        { role: 'user', content: 'c' },
+      ],
+    },
+  ],
+  openai: signature => [
+    'openai-responses',
+    {
+      model: 'm',
+      input: [
+        { type: 'reasoning', summary: [], encrypted_content: signature },
+        { role: 'assistant', content: 'b' },
+      ],
+    },
+  ],
+}
+
+test.each(['gemini', 'anthropic', 'openai'] as const)(
+  'a signature of %s is accepted as it is and refused when altered',
+  vendor => {
+    const signature = minted[vendor]
+    expect(judge(...(bodies[vendor]?.(signature) ?? ['gemini-3', {}]))).toEqual([])
+    fc.assert(
+      fc.property(fc.nat(signature.length - 1), fc.constantFrom('A', 'b', '7', ''), (at, letter) => {
+        fc.pre(signature[at] !== letter && signature[at] !== '=')
+        const altered = signature.slice(0, at) + letter + signature.slice(at + 1)
+        expect(judge(...(bodies[vendor]?.(altered) ?? ['gemini-3', {}]))).not.toEqual([])
+      }),
+      { numRuns: 200 },
+    )
+  },
+)
+
+test('a signature of one vendor is refused by the others', () => {
+  for (const [vendor, signature] of Object.entries(minted)) {
+    for (const [judging, body] of Object.entries(bodies)) {
+      expect(judge(...body(signature)).length === 0).toBe(vendor === judging)
     }
-  })
+  }
 })
