@@ -1,5 +1,5 @@
 // Names that every plain object inherits, as a provider may answer them and a history may hold them.
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import type { ProviderMessage } from '../../src/provider/provider.js'
 import { toProviderError } from '../../src/provider/provider-error.js'
 import { lintHistory } from '../../src/provider/repair/lint-history.js'
@@ -16,47 +16,58 @@ const historyWith = (name: string): ProviderMessage[] => [
   { role: 'tool', parts: [{ type: 'tool-result', id: name, name, result: withKey(name, 2) }] },
 ]
 
-describe.each(Object.keys(PROFILES))('repair for %s', profile => {
-  test.each(PROTOTYPE_NAMES)('keeps the tool, the id and the argument %s', name => {
-    const { messages, mappedIds, mappedNames } = repairHistory(historyWith(name), profile, {
-      toolNames: [name],
-    })
-    const parts = messages.flatMap(message => message.parts)
-    const call = parts.find(part => part.type === 'tool-call')
-    const result = parts.find(part => part.type === 'tool-result')
-    expect(call && Object.keys(call.args as object)).toEqual([name])
-    expect(result?.id).toBe(call?.id)
-    if (call?.id !== name) expect(Object.entries(mappedIds)).toEqual([[name, call?.id]])
-    expect(Object.entries(mappedNames)).toEqual([])
-    expect(Array.isArray(lintHistory(historyWith(name), profile))).toBe(true)
-  })
+test('repair for every profile keeps tools, ids and arguments with names that every object inherits', () => {
+  for (const profile of Object.keys(PROFILES))
+    for (const name of PROTOTYPE_NAMES) {
+      const { messages, mappedIds, mappedNames } = repairHistory(historyWith(name), profile, {
+        toolNames: [name],
+      })
+      const parts = messages.flatMap(message => message.parts)
+      const call = parts.find(part => part.type === 'tool-call')
+      const result = parts.find(part => part.type === 'tool-result')
+      const where = `${profile}, ${name}`
+      expect.soft(call && Object.keys(call.args as object), where).toEqual([name])
+      expect.soft(result?.id, where).toBe(call?.id)
+      if (call?.id !== name) expect.soft(Object.entries(mappedIds), where).toEqual([[name, call?.id]])
+      expect.soft(Object.entries(mappedNames), where).toEqual([])
+      expect.soft(Array.isArray(lintHistory(historyWith(name), profile)), where).toBe(true)
+    }
 })
 
-describe.each(ALL_PROFILES)('the strict server for %s', profile => {
-  test('takes these names as tools, ids and arguments, and answers with them', async () => {
+test.each(ALL_PROFILES)(
+  'the strict server for %s accepts and answers tools, ids and arguments with names that every object inherits',
+  async profile => {
+    const server = await startStrictProvider({
+      profile,
+      script: (_, index) => {
+        const name = PROTOTYPE_NAMES[index] ?? ''
+        return { toolCalls: [{ name, args: withKey(name, 1) }] }
+      },
+    })
+    onTestFinished(() => server.close())
+    const { provider, model } = strictTarget(profile, server.baseUrl)
+    const answered: unknown[] = []
     for (const name of PROTOTYPE_NAMES) {
-      const script = [{ toolCalls: [{ name, args: withKey(name, 1) }] }]
-      const server = await startStrictProvider({ profile, script })
-      onTestFinished(() => server.close())
-      const { provider, model } = strictTarget(profile, server.baseUrl)
       const tools = [{ name, description: 'x', parameters: { type: 'object', properties: {} } }]
       const events = await collect(provider, { model, messages: [...historyWith(name), user('go')], tools })
-      const calls = toMessage(events).parts.flatMap(part =>
-        part.type === 'tool-call' ? [[part.name, Object.keys(part.args as object)]] : [],
-      )
-      expect([name, server.violations, calls]).toEqual([name, [], [[name, [name]]]])
+      for (const part of toMessage(events).parts)
+        if (part.type === 'tool-call') answered.push([part.name, Object.keys(part.args as object)])
     }
-  })
-})
+    expect(server.violations).toEqual([])
+    expect(answered).toEqual(PROTOTYPE_NAMES.map(name => [name, [name]]))
+  },
+)
 
-test.each(PROTOTYPE_NAMES)('an error code %s is judged by its status', code => {
-  const body = { error: { code, type: code, message: 'x' } }
-  const thrown = Object.assign(new Error('x'), {
-    status: 503,
-    error: body.error,
-    headers: withKey(code, 'x'),
-  })
-  expect(toProviderError(thrown, { provider: 'p', model: 'm' })).toMatchObject({
-    code: 'provider-overloaded',
-  })
+test('an error whose code is a name that every object inherits is classified by its status', () => {
+  for (const code of PROTOTYPE_NAMES) {
+    const body = { error: { code, type: code, message: 'x' } }
+    const thrown = Object.assign(new Error('x'), {
+      status: 503,
+      error: body.error,
+      headers: withKey(code, 'x'),
+    })
+    expect.soft(toProviderError(thrown, { provider: 'p', model: 'm' }), code).toMatchObject({
+      code: 'provider-overloaded',
+    })
+  }
 })
