@@ -15,7 +15,7 @@ const cases = QUIRKS.flatMap((quirk): [Quirk, StrictProfile][] =>
     : CHAT.map(profile => [quirk, profile]),
 )
 
-test.each(cases)('parallel calls and text survive %s of %s', async (quirk, profile) => {
+test.each(cases)('parallel calls and text are read from a stream with %s of %s', async (quirk, profile) => {
   const calls = [
     { name: 'add', args: { x: 1, list: ['a', 'b'] } },
     { name: 'add', args: { x: 2 } },

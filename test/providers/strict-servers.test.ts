@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, expect, test } from 'vitest'
 import type { ProviderMessage, ToolDeclaration } from '../../src/provider/provider.js'
 import type { ProviderOptions } from '../../src/provider/provider-settings.js'
 import {
@@ -7,6 +7,7 @@ import {
   startStrictProvider,
 } from '../../src/testing/start-strict-provider.js'
 import type { StrictProfile } from '../../src/testing/strict/profile.js'
+import { longUnless } from '../support/tiers.js'
 import { collect, summarize, toMessage, user } from './collect.js'
 import { ALL_PROFILES, strictTarget } from './strict-profiles.js'
 
@@ -65,8 +66,8 @@ function answer(message: ProviderMessage): ProviderMessage {
   return { role: 'tool', parts }
 }
 
-describe.each(ALL_PROFILES)('%s', profile => {
-  test('streams a text in pieces, with usage', async () => {
+for (const profile of ALL_PROFILES) {
+  test(`${profile} streams a text in pieces, with usage`, async () => {
     const { provider, model, server } = await start(profile, {
       script: [{ deltas: ['Good ', 'morning', '!'], usage: { input: 20, output: 5 } }],
     })
@@ -80,7 +81,7 @@ describe.each(ALL_PROFILES)('%s', profile => {
     expect(server.violations).toEqual([])
   })
 
-  test('takes a system prompt, settings and an image', async () => {
+  test(`${profile} accepts a system prompt, settings and an image`, async () => {
     const { provider, model, server } = await start(profile)
     const messages: ProviderMessage[] = [
       { role: 'system', parts: [{ type: 'text', text: 'Be brief.' }] },
@@ -109,7 +110,7 @@ describe.each(ALL_PROFILES)('%s', profile => {
     expect(JSON.stringify(server.requests[0]?.body)).toContain('Be brief.')
   })
 
-  test('calls one tool, gets its answer, and speaks', async () => {
+  test(`${profile} calls one tool, gets its result, and answers`, async () => {
     const { provider, model, server } = await start(profile, {
       script: [{ toolCalls: [{ name: 'weather', args: { city: 'Oslo' } }] }, { text: 'It rains.' }],
     })
@@ -128,7 +129,7 @@ describe.each(ALL_PROFILES)('%s', profile => {
     expect(server.violations).toEqual([])
   })
 
-  test('calls tools in parallel and one after another, thinking at each step', async () => {
+  test(`${profile} calls tools in parallel and in sequence, thinking at each step`, async () => {
     const thinking = THINKS.has(profile) ? { thinking: 'Let me think about that.' } : {}
     const { provider, model, server } = await start(profile, {
       script: [
@@ -162,7 +163,7 @@ describe.each(ALL_PROFILES)('%s', profile => {
     if (THINKS.has(profile)) expect(messages[1]?.parts[0]).toMatchObject({ type: 'reasoning' })
   })
 
-  test('forces a tool by name', async () => {
+  test(`${profile} calls a tool that is forced by name`, async () => {
     const { provider, model, server } = await start(profile)
     const events = await collect(provider, { model, tools, options: { toolChoice: { name: 'clock' } } })
     expect(server.violations).toEqual([])
@@ -173,18 +174,30 @@ describe.each(ALL_PROFILES)('%s', profile => {
       expect(toMessage(events).parts[0]).toMatchObject({ type: 'tool-call', name: 'clock', args: {} })
   })
 
-  test('lists its models', async () => {
+  test(`${profile} lists its models`, async () => {
     const { provider, model } = await start(profile)
     // Bedrock's list is another service's.
     if (profile === 'converse') return expect(provider.listModels).toBeUndefined()
     const models = await provider.listModels?.()
     expect(models?.map(info => info.id)).toContain(model)
   })
-})
+}
 
-describe.each(ALL_PROFILES)('faults of %s', profile => {
+/** One profile of each family of wires meets the faults here; the others use the same clients and readers. */
+const FAMILIES = new Set<StrictProfile>([
+  'gemini-3',
+  'openai-chat',
+  'openai-responses',
+  'anthropic-4.6',
+  'converse',
+])
+
+for (const profile of ALL_PROFILES) {
+  const tier = longUnless(FAMILIES.has(profile))
+
   test.each(['429', '500', '503', '529', 'error-in-stream'] as const)(
-    '%s passes when it is tried again',
+    `${profile} answers after %s when the request is retried`,
+    tier,
     async kind => {
       const { provider, model, server } = await start(profile, {
         faults: [{ at: 0, kind, afterEvents: 0 }],
@@ -200,27 +213,31 @@ describe.each(ALL_PROFILES)('faults of %s', profile => {
     ['quota', 'provider-quota'],
     ['auth', 'provider-auth'],
     ['context-overflow', 'context-overflow'],
-  ] as const)('%s is final', async (kind, code) => {
+  ] as const)(`${profile}: %s is final`, tier, async (kind, code) => {
     const { provider, model, server } = await start(profile, { faults: [{ kind }] })
     const events = await collect(provider, { model })
     expect(events.at(-1)).toMatchObject({ type: 'error', error: { code, retryable: false } })
     expect(server.requests).toHaveLength(1)
   })
 
-  test.each(['cut', 'no-terminal', 'garbage'] as const)('%s is a stream error', async kind => {
-    const { provider, model } = await start(
-      profile,
-      { faults: [{ kind, afterEvents: 3 }], script: () => ({ deltas: ['a ', 'b ', 'c ', 'd '] }) },
-      { retry: { maxAttempts: 2, sleep: async () => {} } },
-    )
-    const events = await collect(provider, { model })
-    expect(events.at(-1)).toMatchObject({
-      type: 'error',
-      error: { code: 'provider-stream', retryable: true },
-    })
-  })
+  test.each(['cut', 'no-terminal', 'garbage'] as const)(
+    `${profile}: %s is a retryable stream error`,
+    tier,
+    async kind => {
+      const { provider, model } = await start(
+        profile,
+        { faults: [{ kind, afterEvents: 3 }], script: () => ({ deltas: ['a ', 'b ', 'c ', 'd '] }) },
+        { retry: { maxAttempts: 2, sleep: async () => {} } },
+      )
+      const events = await collect(provider, { model })
+      expect(events.at(-1)).toMatchObject({
+        type: 'error',
+        error: { code: 'provider-stream', retryable: true },
+      })
+    },
+  )
 
-  test('a hang is given up', async () => {
+  test(`${profile}: a server that sends nothing times out`, tier, async () => {
     const { provider, model } = await start(
       profile,
       { faults: [{ kind: 'hang' }] },
@@ -232,7 +249,7 @@ describe.each(ALL_PROFILES)('faults of %s', profile => {
     })
   })
 
-  test('a slow drip is waited for', async () => {
+  test(`${profile}: a slow stream is read to its end`, tier, async () => {
     const { provider, model } = await start(profile, {
       faults: [{ kind: 'slow-drip' }],
       script: [{ deltas: ['a ', 'b'] }],
@@ -240,7 +257,7 @@ describe.each(ALL_PROFILES)('faults of %s', profile => {
     expect(summarize(await collect(provider, { model }))).toContainEqual(['text', 'a b'])
   })
 
-  test('a block is reported', async () => {
+  test(`${profile}: a blocked answer is reported as blocked`, tier, async () => {
     const { provider, model } = await start(profile, { faults: [{ kind: 'blocked' }] })
     const last = (await collect(provider, { model })).at(-1)
     const blocked =
@@ -249,4 +266,4 @@ describe.each(ALL_PROFILES)('faults of %s', profile => {
         : last?.type === 'done' && last.finishReason === 'blocked'
     expect(blocked, JSON.stringify(last)).toBe(true)
   })
-})
+}
