@@ -1,7 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { silentLogger } from '../../src/logger.js'
 import type { RunEvent } from '../../src/run/run-event.js'
-import type { Fault } from '../../src/testing/strict/script.js'
 import { startServer } from '../support/start-server.js'
 
 test('a broken history is opened, refused as it is, and answered through Lango', async () => {
@@ -37,15 +36,19 @@ test('a broken history is opened, refused as it is, and answered through Lango',
   expect((await client.usage()).lines).toMatchObject([{ model: 'play/model', calls: 1 }])
 })
 
-const faults = vi.hoisted((): Fault[] => [])
-vi.mock(import('../../src/testing/start-strict-provider.js'), async original => {
-  const { startStrictProvider } = await original()
-  return { startStrictProvider: options => startStrictProvider({ ...options, faults }) }
-})
+/** Anthropic refuses the key of every request. */
+function refuseKeys(): void {
+  const send = globalThis.fetch
+  const error = { type: 'authentication_error', message: 'invalid x-api-key' }
+  const spy = vi.spyOn(globalThis, 'fetch').mockImplementation(async (input, init) => {
+    const isModelCall = String(input).endsWith('/v1/messages')
+    return isModelCall ? Response.json({ type: 'error', error }, { status: 401 }) : send(input, init)
+  })
+  onTestFinished(() => spy.mockRestore())
+}
 
 test('a provider that refuses every request: its status is answered, and the failed run is logged', async () => {
-  faults.push({ kind: 'auth' })
-  onTestFinished(() => void faults.splice(0))
+  refuseKeys()
   const lines: { message: string; fields: unknown }[] = []
   const error = (message: string, fields?: unknown) => void lines.push({ message, fields })
   const { client } = await startServer({ logger: { ...silentLogger, error } })
@@ -140,7 +143,7 @@ test('a pasted request is explained with the provider’s words and healed on it
   }
 })
 
-test('a pasted transcript is healed to an export; what fits several formats is asked about', async () => {
+test('a pasted transcript is healed to an export; one that fits several formats is returned with the candidates', async () => {
   const { client } = await startServer()
   const call = { type: 'tool-call', toolCallId: 'a', toolName: 'f', input: {} }
   const transcript = [
@@ -161,7 +164,7 @@ test('a pasted transcript is healed to an export; what fits several formats is a
   expect(unsure.candidates.length).toBeGreaterThan(1)
 })
 
-test('what is no history, too deep or of an unknown format is refused with what to do', async () => {
+test('a pasted text that is no history, too deep or of an unknown format is refused with what to do', async () => {
   const { client } = await startServer()
   const refused = (request: { text: string; format?: string }) =>
     client.check(request).then(
