@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { LeaseHolder, type TicketStore } from './hold-lease.js'
 
 const key = { appName: 'app', userId: 'ann', sessionId: 'one' }
@@ -31,112 +31,121 @@ function never<T>(): Promise<T> {
   return new Promise(() => {})
 }
 
-/** Resolves when the signal fires; the fallback keeps the process running, as a run would. */
-function outcomeOf(signal: AbortSignal): Promise<string> {
-  return new Promise(resolve => {
-    const timer = setTimeout(() => resolve('not aborted'), 15_000)
-    signal.addEventListener('abort', () => {
-      clearTimeout(timer)
-      resolve((signal.reason as Error).message)
-    })
-  })
+/** Why the lease was lost, if so. */
+function lossOf({ lost }: { lost: AbortSignal }): string {
+  return lost.aborted ? (lost.reason as Error).message : 'not lost'
 }
 
-describe('a lease', () => {
-  test('is lost when a renewal neither succeeds nor fails', async () => {
-    const ticketStore = Object.assign(new FakeDesk(), { renew: () => never<ReadonlySet<number>>() })
-    const lease = await new LeaseHolder(ticketStore).acquire(key, { ttlMs: 60 })
-    expect(await outcomeOf(lease.lost)).toContain('could not be renewed in time')
-    // A waiter need not wait for a renewal whose answer alone was lost.
-    expect(ticketStore.tickets).toEqual([])
-    await lease.release()
+beforeEach(() => {
+  vi.useFakeTimers({
+    toFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'clearImmediate', 'performance'],
   })
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
 
-  test('is kept while renewals succeed, however often the time passes', async () => {
-    let renewals = 0
-    const ticketStore = Object.assign(new FakeDesk(), {
-      renew: async (tickets: readonly number[]) => {
-        renewals += 1
-        return new Set(tickets)
-      },
-    })
-    const lease = await new LeaseHolder(ticketStore).acquire(key, { ttlMs: 300 })
-    const acquiredAt = performance.now()
-    await expect.poll(() => renewals > 3 && performance.now() - acquiredAt > 3 * 300).toBe(true)
-    expect(lease.lost.aborted).toBe(false)
-    await lease.release()
-  })
+test('a lease is lost when a renewal neither succeeds nor fails', async () => {
+  const ticketStore = Object.assign(new FakeDesk(), { renew: () => never<ReadonlySet<number>>() })
+  const lease = await new LeaseHolder(ticketStore).acquire(key, { ttlMs: 60 })
+  // A store has three seconds to answer, at least.
+  await vi.advanceTimersByTimeAsync(60 + 2900)
+  expect(lossOf(lease)).toBe('not lost')
+  await vi.advanceTimersByTimeAsync(200)
+  expect(lossOf(lease)).toContain('could not be renewed in time')
+  // A waiter need not wait for a renewal whose answer alone was lost.
+  expect(ticketStore.tickets).toEqual([])
+  await lease.release()
+})
 
-  test('that was not renewed in time is kept when the store still has it', async () => {
-    const ticketStore = new FakeDesk()
-    const asked: number[][] = []
-    let answer: () => void = () => {}
-    // The first renewal is answered after the lease has expired; the second is made then.
-    ticketStore.renew = async tickets => {
-      asked.push([...tickets])
-      if (asked.length === 1) {
-        await new Promise<void>(resolve => {
-          answer = resolve
-        })
-      } else answer()
+test('a lease is kept while renewals succeed, however often its time passes', async () => {
+  let renewals = 0
+  const ticketStore = Object.assign(new FakeDesk(), {
+    renew: async (tickets: readonly number[]) => {
+      renewals += 1
       return new Set(tickets)
-    }
-    const lease = await new LeaseHolder(ticketStore).acquire(key, { ttlMs: 60 })
-    await expect.poll(() => asked.length, { timeout: 60_000 }).toBeGreaterThan(3)
-    expect(lease.lost.aborted).toBe(false)
-    await lease.release()
+    },
   })
+  const lease = await new LeaseHolder(ticketStore).acquire(key, { ttlMs: 300 })
+  await vi.advanceTimersByTimeAsync(5 * 300)
+  expect(renewals).toBeGreaterThan(10)
+  expect(lossOf(lease)).toBe('not lost')
+  await lease.release()
+})
 
-  test('that the store no longer has is lost', async () => {
-    const ticketStore = Object.assign(new FakeDesk(), { renew: async () => new Set<number>() })
-    const lease = await new LeaseHolder(ticketStore).acquire(key, { ttlMs: 60 })
-    expect(await outcomeOf(lease.lost)).toContain('the session was deleted')
-  })
+test('a lease that was not renewed in time is kept when the store still has it', async () => {
+  const ticketStore = new FakeDesk()
+  const asked: number[][] = []
+  let answer: () => void = () => {}
+  // The first renewal is answered after the lease has expired; the second is made then.
+  ticketStore.renew = async tickets => {
+    asked.push([...tickets])
+    if (asked.length === 1) {
+      await new Promise<void>(resolve => {
+        answer = resolve
+      })
+    } else answer()
+    return new Set(tickets)
+  }
+  const lease = await new LeaseHolder(ticketStore).acquire(key, { ttlMs: 60 })
+  await vi.advanceTimersByTimeAsync(300)
+  expect(asked.length).toBeGreaterThan(3)
+  expect(lossOf(lease)).toBe('not lost')
+  await lease.release()
+})
 
-  test('is renewed together with the others of its process', async () => {
-    const ticketStore = new FakeDesk()
-    const asked: number[][] = []
-    ticketStore.isFirst = async () => true
-    ticketStore.renew = async tickets => {
-      asked.push([...tickets])
-      return new Set(tickets)
-    }
-    const holder = new LeaseHolder(ticketStore)
-    const leases = await Promise.all(
-      Array.from({ length: 50 }, (_, index) =>
-        holder.acquire({ ...key, sessionId: `s${index}` }, { ttlMs: 900 + index }),
-      ),
-    )
-    await expect.poll(() => asked.length, { timeout: 60_000 }).toBeGreaterThan(0)
-    expect(asked[0]).toEqual(leases.map(({ fence }) => fence))
-    await holder.close()
-  })
+test('a lease that the store no longer has is lost', async () => {
+  const ticketStore = Object.assign(new FakeDesk(), { renew: async () => new Set<number>() })
+  const lease = await new LeaseHolder(ticketStore).acquire(key, { ttlMs: 60 })
+  await vi.advanceTimersByTimeAsync(30)
+  expect(lossOf(lease)).toContain('the session was deleted')
+})
 
-  test('that cannot be returned ends anyway, wakes the waiters, and may be released again', async () => {
-    const ticketStore = new FakeDesk()
-    const giveBack = ticketStore.giveBack.bind(ticketStore)
-    const holder = new LeaseHolder(ticketStore)
-    const lease = await holder.acquire(key, {})
-    const next = holder.acquire(key, { waitMs: 60_000 })
-    ticketStore.giveBack = async (givenKey, ticket) => {
-      ticketStore.giveBack = giveBack
-      await giveBack(givenKey, ticket)
-      throw new TypeError('the network is down')
-    }
-    await expect(lease.release()).rejects.toThrow('the network is down')
-    await lease.release()
-    await (await next).release()
-    let abandoned = 0
-    ticketStore.giveBack = async () => void abandoned++
-    await holder.close()
-    expect(abandoned).toBe(0)
-  })
+test('leases of one process are renewed together', async () => {
+  const ticketStore = new FakeDesk()
+  const asked: number[][] = []
+  ticketStore.isFirst = async () => true
+  ticketStore.renew = async tickets => {
+    asked.push([...tickets])
+    return new Set(tickets)
+  }
+  const holder = new LeaseHolder(ticketStore)
+  const leases = await Promise.all(
+    Array.from({ length: 50 }, (_, index) =>
+      holder.acquire({ ...key, sessionId: `s${index}` }, { ttlMs: 900 + index }),
+    ),
+  )
+  await vi.advanceTimersByTimeAsync(400)
+  expect(asked[0]).toEqual(leases.map(({ fence }) => fence))
+  await holder.close()
+})
 
-  test('does not keep its store from closing when the ticket store does not answer', async () => {
-    const ticketStore = Object.assign(new FakeDesk(), { giveBack: () => never<void>() })
-    const holder = new LeaseHolder(ticketStore)
-    const lease = await holder.acquire(key, {})
-    await holder.close()
-    expect(lease.lost.aborted).toBe(true)
-  })
+test('a lease that cannot be returned ends anyway, wakes the waiters, and may be released again', async () => {
+  const ticketStore = new FakeDesk()
+  const giveBack = ticketStore.giveBack.bind(ticketStore)
+  const holder = new LeaseHolder(ticketStore)
+  const lease = await holder.acquire(key, {})
+  const next = holder.acquire(key, { waitMs: 60_000 })
+  ticketStore.giveBack = async (givenKey, ticket) => {
+    ticketStore.giveBack = giveBack
+    await giveBack(givenKey, ticket)
+    throw new TypeError('the network is down')
+  }
+  await expect(lease.release()).rejects.toThrow('the network is down')
+  await lease.release()
+  await (await next).release()
+  let abandoned = 0
+  ticketStore.giveBack = async () => void abandoned++
+  await holder.close()
+  expect(abandoned).toBe(0)
+})
+
+test('closing waits at most two seconds for a ticket store that does not answer', async () => {
+  const ticketStore = Object.assign(new FakeDesk(), { giveBack: () => never<void>() })
+  const holder = new LeaseHolder(ticketStore)
+  const lease = await holder.acquire(key, {})
+  const closing = holder.close()
+  await vi.advanceTimersByTimeAsync(2000)
+  await closing
+  expect(lossOf(lease)).toContain('its store was closed')
 })

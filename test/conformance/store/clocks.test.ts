@@ -4,7 +4,7 @@ import type { Message, SessionKey } from '../../../src/session/message.js'
 import type { SessionStore } from '../../../src/session/session-store.js'
 import { MemoryStore } from '../../../src/store/memory-store.js'
 import { openStore } from '../../../src/store/open-store.js'
-import { createDatabase } from '../../support/postgres.js'
+import { createStoreDatabase } from '../../support/postgres.js'
 import { makeFolder, removeFolder } from '../../support/temporary-folder.js'
 import { failureOf, newKey } from './drivers.js'
 
@@ -67,7 +67,7 @@ const SCENES: { name: string; open(): Promise<Scene> }[] = [
   {
     name: 'postgres',
     async open() {
-      const database = await createDatabase()
+      const database = await createStoreDatabase()
       const [store, other] = [await openStore(database.url), await openStore(database.url)]
       return {
         store,

@@ -7,33 +7,47 @@ import { openStore, parseStoreUrl } from '../../../src/store/open-store.js'
 import { openPostgres } from '../../../src/store/postgres.js'
 import type { SqlDatabase } from '../../../src/store/sql-database.js'
 import { openSqlite } from '../../../src/store/sqlite.js'
-import { createDatabase } from '../../support/postgres.js'
+import { createDatabase, createStoreDatabase, type TestDatabase } from '../../support/postgres.js'
 import { makeFolder, removeFolder } from '../../support/temporary-folder.js'
 
-/** One kind of store. `start` makes an empty place for it. */
+interface Started {
+  url: string
+  stop(): Promise<void>
+}
+
+/** One kind of store. */
 export interface Driver {
   name: 'memory' | 'sqlite' | 'postgres'
-  start(): Promise<{ url: string; stop(): Promise<void> }>
+  /** A place for a store without data. It may have the tables of the newest schema. */
+  start(): Promise<Started>
+  /** The same without tables. */
+  startEmpty(): Promise<Started>
 }
 
 /** Every store that Lango has: the suite runs over all of them. */
 export const DRIVERS: readonly Driver[] = [
-  { name: 'memory', start: async () => ({ url: 'memory:', stop: async () => {} }) },
-  {
-    name: 'sqlite',
-    start: async () => {
-      const folder = await makeFolder()
-      return { url: `sqlite:${join(folder, 'store.db')}`, stop: () => removeFolder(folder) }
-    },
-  },
+  { name: 'memory', start: startMemory, startEmpty: startMemory },
+  { name: 'sqlite', start: startSqlite, startEmpty: startSqlite },
   {
     name: 'postgres',
-    start: async () => {
-      const database = await createDatabase()
-      return { url: database.url, stop: database.drop }
-    },
+    start: () => startPostgres(createStoreDatabase()),
+    startEmpty: () => startPostgres(createDatabase()),
   },
 ]
+
+async function startMemory(): Promise<Started> {
+  return { url: 'memory:', stop: async () => {} }
+}
+
+async function startSqlite(): Promise<Started> {
+  const folder = await makeFolder()
+  return { url: `sqlite:${join(folder, 'store.db')}`, stop: () => removeFolder(folder) }
+}
+
+async function startPostgres(created: Promise<TestDatabase>): Promise<Started> {
+  const { url, drop } = await created
+  return { url, stop: drop }
+}
 
 /** Those that several processes can open at once. */
 export const SHARED_DRIVERS: readonly Driver[] = DRIVERS.filter(({ name }) => name !== 'memory')

@@ -6,7 +6,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest'
 import type { SessionKey } from '../../../src/session/message.js'
 import type { EraseReceipt, SessionStore } from '../../../src/session/session-store.js'
 import { openStore } from '../../../src/store/open-store.js'
-import { createDatabase } from '../../support/postgres.js'
+import { createStoreDatabase } from '../../support/postgres.js'
 import { makeFolder, removeFolder } from '../../support/temporary-folder.js'
 import { DRIVERS, failureOf, fired, newKey, type Place, SHARED_DRIVERS, useStore } from './drivers.js'
 
@@ -87,7 +87,8 @@ describe.each(DRIVERS)('erasing a user in $name', driver => {
   test('a holder of a lease is refused afterwards, and its run stores nothing', async () => {
     const key = newKey()
     const runId = await fill(place.store, key)
-    const lease = await place.store.acquireLease(key, { ttlMs: 3000 })
+    // A renewal finds out, after a third of its time.
+    const lease = await place.store.acquireLease(key, { ttlMs: 300 })
     expect((await erase(place.store, key)).leases).toBe(1)
     const append = place.store.appendMessage(
       key,
@@ -113,8 +114,8 @@ describe.each(DRIVERS)('erasing a user in $name', driver => {
   test('a writer that waits for the session fails instead of creating it again', async () => {
     const key = newKey()
     await fill(place.store, key)
-    await place.store.acquireLease(key, { ttlMs: 3000 })
-    const waiting = failureOf(place.store.acquireLease(key, { ttlMs: 3000, waitMs: 60_000 }))
+    await place.store.acquireLease(key)
+    const waiting = failureOf(place.store.acquireLease(key, { ttlMs: 1500, waitMs: 60_000 }))
     if (driver.name !== 'memory') {
       const tickets = `SELECT count(*) AS count FROM lango_leases WHERE app_name = '${key.appName}'`
       await vi.waitFor(async () => expect(await rows(place, tickets)).toEqual([{ count: 2 }]), 60_000)
@@ -326,7 +327,7 @@ describe('the files of a SQLite database', () => {
 
 describe('the files of a PostgreSQL database', () => {
   test('hold nothing of an erased user after a rewrite and a checkpoint', async () => {
-    const database = await createDatabase()
+    const database = await createStoreDatabase()
     const store = await openStore(database.url)
     const key = { appName: 'app', userId: 'user-to-forget', sessionId: 'one' }
     await fill(store, key)
@@ -349,7 +350,7 @@ describe('the files of a PostgreSQL database', () => {
   })
 
   test('its log holds nothing either once old segments are removed instead of recycled', async () => {
-    const database = await createDatabase()
+    const database = await createStoreDatabase()
     const store = await openStore(database.url)
     const key = { appName: 'app', userId: 'ann', sessionId: 'one' }
     const mark = `log-${randomUUID()}`

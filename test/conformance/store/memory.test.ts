@@ -330,7 +330,7 @@ test('the file of a database holds no word of a session that was deleted', async
 
 describe.each(SHARED_DRIVERS)('the schema of memory in $name', (driver: Driver) => {
   test('a database of the previous version gains memory and keeps its messages', async () => {
-    const started = await driver.start()
+    const started = await driver.startEmpty()
     const database = await openDatabase(started.url)
     await migrate(database, 8)
     await database.run(

@@ -43,7 +43,7 @@ async function writeFirstSchema(url: string, appName: string): Promise<void> {
 
 describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
   test('an empty database gets the newest schema, and opening again changes nothing', async () => {
-    const started = await driver.start()
+    const started = await driver.startEmpty()
     const key = newKey()
     const first = await openStore(started.url)
     await first.createSession(key, { a: 1 })
@@ -72,7 +72,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
   })
 
   test('a database of the previous schema keeps its history and gains what is new', async () => {
-    const started = await driver.start()
+    const started = await driver.startEmpty()
     const { appName } = newKey()
     await writeFirstSchema(started.url, appName)
     const store = await openStore(started.url)
@@ -96,7 +96,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
   test.each([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])(
     'a database of schema %i opens, and a run can be stored in it',
     async version => {
-      const started = await driver.start()
+      const started = await driver.startEmpty()
       const database = await openDatabase(started.url)
       await migrate(database, version)
       await database.run(
@@ -135,7 +135,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
   )
 
   test('runs of the previous schema have the state that their events tell, and hold nothing back', async () => {
-    const started = await driver.start()
+    const started = await driver.startEmpty()
     const database = await openDatabase(started.url)
     await migrate(database, 6)
     const key = { appName: 'app', userId: 'ann', sessionId: 'one' }
@@ -186,7 +186,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
   })
 
   test('a run that schema 7 left can be resumed, and its ledger and lease are what they were', async () => {
-    const started = await driver.start()
+    const started = await driver.startEmpty()
     const database = await openDatabase(started.url)
     await migrate(database, 7)
     const key = { appName: 'app', userId: 'ann', sessionId: 'one' }
@@ -233,7 +233,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
   })
 
   test('requests of schema 11, which share parts within their run, come back and go with their run', async () => {
-    const started = await driver.start()
+    const started = await driver.startEmpty()
     const database = await openDatabase(started.url)
     await migrate(database, 11)
     const body = { text: 'x'.repeat(6000) }
@@ -260,7 +260,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
   })
 
   test('an event is stored without the columns of its row, and one of an earlier release is read as it is', async () => {
-    const started = await driver.start()
+    const started = await driver.startEmpty()
     const store = await openStore(started.url)
     const key = newKey()
     const runId = 'a-run-with-a-long-id'
@@ -285,7 +285,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
   })
 
   test('processes that open a database of the previous schema at once migrate it once', async () => {
-    const started = await driver.start()
+    const started = await driver.startEmpty()
     await writeFirstSchema(started.url, 'app')
     const children = Array.from({ length: 5 }, () => runScript('store-child.ts', ['open', started.url]))
     for (const child of children) expect(await child.ended, child.errors()).toEqual({ code: 0, signal: null })
@@ -310,7 +310,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
   })
 
   test('a database of a newer schema is refused and left alone', async () => {
-    const started = await driver.start()
+    const started = await driver.startEmpty()
     await (await openStore(started.url)).close()
     const database = await openDatabase(started.url)
     await database.run(sql('INSERT INTO lango_schema (version) VALUES (99)'))
@@ -326,7 +326,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
   })
 
   test('a person reads contents and outputs in the view, and a tool result is stored once', async () => {
-    const started = await driver.start()
+    const started = await driver.startEmpty()
     const store = await openStore(started.url)
     const key = newKey()
     await store.createSession(key)

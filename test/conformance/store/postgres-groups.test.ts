@@ -8,7 +8,7 @@ import type { SessionStore } from '../../../src/session/session-store.js'
 import { checkedStore } from '../../../src/store/checked-store.js'
 import type { SqlDatabase } from '../../../src/store/sql-database.js'
 import { openSqlStore } from '../../../src/store/sql-store.js'
-import { createDatabase, type TestDatabase } from '../../support/postgres.js'
+import { createStoreDatabase, type TestDatabase } from '../../support/postgres.js'
 import { newKey, openDatabase } from './drivers.js'
 
 interface OpenedRun {
@@ -20,7 +20,7 @@ interface OpenedRun {
 async function open(
   query = '',
 ): Promise<{ place: TestDatabase; database: SqlDatabase; store: SessionStore }> {
-  const place = await createDatabase()
+  const place = await createStoreDatabase()
   const database = await openDatabase(`${place.url}${query}`)
   const store = checkedStore(await openSqlStore(database))
   onTestFinished(async () => {

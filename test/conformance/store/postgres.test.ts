@@ -6,14 +6,14 @@ import { checkedStore } from '../../../src/store/checked-store.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { sql } from '../../../src/store/sql-database.js'
 import { openSqlStore } from '../../../src/store/sql-store.js'
-import { createDatabase, type TestDatabase } from '../../support/postgres.js'
+import { createDatabase, createStoreDatabase, type TestDatabase } from '../../support/postgres.js'
 import { failureOf, newKey, openDatabase } from './drivers.js'
 
 /** Behind a pooler, other statements are sent (`test/store/pgbouncer.test.ts`), and only one user is known. */
 const IS_POOLED = Boolean(process.env.LANGO_TEST_POOLER)
 
 test('a store survives a server that drops its connections, idle or at work', async () => {
-  const database = await createDatabase()
+  const database = await createStoreDatabase()
   const store = await openStore(database.url)
   const key = newKey()
   await store.createSession(key)
@@ -68,7 +68,7 @@ test.runIf(!IS_POOLED)(
 )
 
 test('a database that does not store text as UTF-8 is refused', async () => {
-  const database = await createDatabase()
+  const database = await createStoreDatabase()
   const name = `lango_latin_${Date.now()}`
   await database.query(`CREATE DATABASE ${name} ENCODING 'LATIN1' TEMPLATE template0`)
   const failure = await failureOf(
@@ -92,7 +92,7 @@ async function lockSessions(url: string): Promise<() => Promise<void>> {
 test.each(['appendMessage', 'updateState'] as const)(
   '%s times out when a row stays locked, and the error names the setting',
   async method => {
-    const database = await createDatabase()
+    const database = await createStoreDatabase()
     const store = await openStore(`${database.url}?query_timeout=200`)
     const key = newKey()
     await store.createSession(key)
@@ -113,7 +113,7 @@ test.each(['appendMessage', 'updateState'] as const)(
 )
 
 test('closing does not wait for a statement that waits for a lock', async () => {
-  const database = await createDatabase()
+  const database = await createStoreDatabase()
   const store = await openStore(database.url)
   const key = newKey()
   await store.createSession(key)
@@ -144,7 +144,7 @@ test('a server that accepts connections and never answers is reported after one 
 })
 
 test('a server that is still starting is waited for when a store is opened', async () => {
-  const database = await createDatabase()
+  const database = await createStoreDatabase()
   const { port, hostname } = new URL(database.url)
   let connections = 0
   const server = createServer(socket => {
@@ -181,7 +181,7 @@ const START = { seq: 1, type: 'run-start' }
 const CALL: ToolCallFacts = { callId: 'c', tool: 't', effect: 'once', digest: 'd', args: {} }
 
 test.runIf(!IS_POOLED)('a run is queued by two statements in a transaction, and begun by one', async () => {
-  const place = await createDatabase()
+  const place = await createStoreDatabase()
   const database = await openDatabase(place.url)
   const store = checkedStore(await openSqlStore(database))
   const key = newKey()
@@ -205,7 +205,7 @@ test.runIf(!IS_POOLED)('a run is queued by two statements in a transaction, and 
 test.runIf(!IS_POOLED)(
   'an opening is two statements in a transaction, a load and every step one statement, with tool calls or without',
   async () => {
-    const place = await createDatabase()
+    const place = await createStoreDatabase()
     const database = await openDatabase(place.url)
     const store = checkedStore(await openSqlStore(database))
     const key = newKey()
@@ -297,7 +297,7 @@ test.runIf(!IS_POOLED)(
 )
 
 test('steps that are stored again after dropped connections leave each message, event, request and tool call once', async () => {
-  const database = await createDatabase()
+  const database = await createStoreDatabase()
   const store = await openStore(database.url)
   const steps = [1, 2, 3, 4, 5, 6, 7, 8]
   const record = (step: number) => ({ all: steps.slice(0, step).map(number => `${number} `.repeat(1000)) })
@@ -372,7 +372,7 @@ async function untilBlocked(database: TestDatabase): Promise<void> {
 }
 
 test('a run that is opened while another writer appends is numbered after its message', async () => {
-  const database = await createDatabase()
+  const database = await createStoreDatabase()
   const store = await openStore(database.url)
   const key = newKey()
   await store.createSession(key)
@@ -393,7 +393,7 @@ test('a run that is opened while another writer appends is numbered after its me
 })
 
 test('a run that is opened while its session is deleted begins in a new session', async () => {
-  const database = await createDatabase()
+  const database = await createStoreDatabase()
   const store = await openStore(database.url)
   const key = newKey()
   await store.createSession(key, { mood: 'calm' })
@@ -414,7 +414,7 @@ test('a run that is opened while its session is deleted begins in a new session'
 })
 
 test('an append without a lease that waits for the opening of a run is refused', async () => {
-  const database = await createDatabase()
+  const database = await createStoreDatabase()
   const store = await openStore(database.url)
   const key = newKey()
   await store.createSession(key)
@@ -435,7 +435,7 @@ test('an append without a lease that waits for the opening of a run is refused',
 })
 
 test('a step that waits for the deletion of its session stores nothing', async () => {
-  const database = await createDatabase()
+  const database = await createStoreDatabase()
   const store = await openStore(database.url)
   const key = newKey()
   const opened = await store.openRun?.({ key, runId: 'run', message: QUESTION, events: [START] })
@@ -464,7 +464,7 @@ test('a step that waits for the deletion of its session stores nothing', async (
 test.runIf(!IS_POOLED)(
   'a step with a journal, in a nested session, with a pause or with the end of its run, is one statement',
   async () => {
-    const place = await createDatabase()
+    const place = await createStoreDatabase()
     const database = await openDatabase(place.url)
     const store = checkedStore(await openSqlStore(database))
     const key = newKey()

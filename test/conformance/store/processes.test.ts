@@ -116,7 +116,7 @@ describe.each(SHARED_DRIVERS)('processes that share $name', (driver: Driver) => 
   })
 
   test('processes that open an empty database at once all succeed', async () => {
-    const started = await driver.start()
+    const started = await driver.startEmpty()
     const children = Array.from({ length: 6 }, () => storeChild('open', started.url))
     await allSucceed(children)
     await started.stop()

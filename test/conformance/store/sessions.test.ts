@@ -127,7 +127,7 @@ describe.each(DRIVERS)('sessions in $name', driver => {
     await place.store.runs.appendEvents(key, `${key.appName}-run`, [{ seq: 1 }])
     await place.store.runs.saveRequest(`${key.appName}-run`, 1, { body: 1 })
     await place.store.runs.sendSignal(`${key.appName}-run`, { type: 'stop' })
-    const lease = await place.store.acquireLease(key, { ttlMs: 3000 })
+    const lease = await place.store.acquireLease(key, { ttlMs: 300 })
     expect(await place.store.deleteSession(key)).toBe(true)
     expect(await place.store.deleteSession(key)).toBe(false)
     expect(await place.store.loadSession(key)).toBeUndefined()

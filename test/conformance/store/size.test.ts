@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Message } from '../../../src/session/message.js'
 import { openStore } from '../../../src/store/open-store.js'
-import { createDatabase, type TestDatabase } from '../../support/postgres.js'
+import { createStoreDatabase, type TestDatabase } from '../../support/postgres.js'
 import { temporaryFolder } from '../../support/temporary-folder.js'
 
 /** Text that no compression helps with. */
@@ -98,7 +98,7 @@ describe('the size of a database', () => {
   test.each(SIZES)(
     'in PostgreSQL, events with $size characters take at most $limit times their JSON',
     async ({ size, limit, count }) => {
-      const database = await createDatabase()
+      const database = await createStoreDatabase()
       const bytes = await fill(database.url, size, count)
       expect(await vacuumedSize(database, limit * bytes)).toBeLessThanOrEqual(limit * bytes)
       await database.drop()
@@ -108,7 +108,7 @@ describe('the size of a database', () => {
   test.each(['sqlite', 'postgres'])(
     'in %s, the requests of a run take little more than its last one',
     async driver => {
-      const database = driver === 'postgres' ? await createDatabase() : undefined
+      const database = driver === 'postgres' ? await createStoreDatabase() : undefined
       const file = join(await temporaryFolder(), 'size.db')
       const store = await openStore(database?.url ?? `sqlite:${file}?sync=normal`)
       const key = { appName: 'app', userId: 'ann', sessionId: 'one' }
