@@ -23,7 +23,7 @@ export interface OnceServerOptions {
   /** Called when the tool has begun. */
   onCharge?: () => void
   /** The answer after the tool: words, or a failure. */
-  answer?: string | AgentError
+  answer?: string | AgentError | (() => string | AgentError)
   limits?: ServeOptions['limits']
   tokens?: ServeOptions['tokens']
 }
@@ -47,7 +47,8 @@ export async function startOnceServer(options: OnceServerOptions = {}): Promise<
     ({ messages }): ScriptStep => {
       const isCharged = messages.at(-1)?.parts.some(({ type }) => type === 'tool-result')
       if (!isCharged) return { text: 'One moment.', toolCalls: [{ name: 'charge' }] }
-      return typeof answer === 'string' ? { text: answer } : { error: answer }
+      const given = typeof answer === 'function' ? answer() : answer
+      return typeof given === 'string' ? { text: given } : { error: given }
     },
     { id: 'play' },
   )

@@ -212,6 +212,7 @@ describe('OpenAI’s errors', () => {
       script,
       faults: [{ kind: 'error-in-stream', afterEvents: 3 }],
       serve: { limits: { retryMs: 0 } },
+      retry: { baseDelayMs: 1 },
     })
     const failure = await streamed(clientOf(server), [says('hi')]).catch(error => error)
     expect(failure).toMatchObject({ message: 'terminated' })

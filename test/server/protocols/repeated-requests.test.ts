@@ -1,9 +1,10 @@
 // A request that is sent twice: by a key, by a client's count of retries, or byte by byte.
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { AgentError, type AgentErrorCode } from '../../../src/errors.js'
 import { silentLogger } from '../../../src/logger.js'
 import { serve } from '../../../src/server/serve.js'
 import { temporaryFolder } from '../../support/temporary-folder.js'
+import { longUnless } from '../../support/tiers.js'
 import { type OnceServer, signal, startOnceServer } from './once-server.js'
 import { until } from './support.js'
 
@@ -64,6 +65,18 @@ function adkBody(text: string): object {
 const ALL = Object.entries(PROTOCOLS)
 /** Those whose answer is that of the run. */
 const ANSWERING = ALL.filter(([name]) => name !== 'native API')
+/** Those that only stream what another one returns whole: rows of `npm run test:long`. */
+const STREAMED = ['OpenAI with a session, streamed', 'OpenAI without a session, streamed', 'ADK /run_sse']
+
+function testEach(
+  protocols: readonly (readonly [string, Protocol])[],
+  title: string,
+  check: (protocol: Protocol, name: string) => Promise<void>,
+  isShort = (name: string) => !STREAMED.includes(name),
+): void {
+  for (const [name, protocol] of protocols)
+    test(`${name}: ${title}`, longUnless(isShort(name)), () => check(protocol, name))
+}
 
 interface Sent {
   status: number
@@ -143,12 +156,37 @@ function a2aBody(method: string, text: string): object {
   return { jsonrpc: '2.0', id: 1, method, params: { message } }
 }
 
-test.each([...ANSWERING, ...Object.entries(MORE)])(
-  '%s: a server that closes during a request asks for it again, and the next one returns the answer of its run',
-  async (name, protocol) => {
+/** One of each protocol. */
+const CLOSED = [
+  'OpenAI with a session',
+  'OpenAI without a session, streamed',
+  'AI SDK',
+  'ADK /run',
+  'OpenAI Responses',
+  'AG-UI',
+  'A2A SendMessage',
+]
+
+/** Those whose answer is no stream. */
+const WHOLE = [
+  'OpenAI with a session',
+  'OpenAI without a session',
+  'ADK /run',
+  'OpenAI Responses',
+  'A2A SendMessage',
+]
+
+testEach(
+  [...ANSWERING, ...Object.entries(MORE)],
+  'a server that closes during a request asks for it again, and the next one returns the answer of its run',
+  async (protocol, name) => {
     const [charged, released] = [signal(), signal()]
     const first = await start(protocol, { held: released.given, onCharge: charged.give })
-    const headers = name.startsWith('A2A') ? { 'a2a-version': '1.0' } : {}
+    const headers = {
+      ...(name.startsWith('A2A') ? { 'a2a-version': '1.0' } : {}),
+      // The server waits half a second for a connection that stays open after its answer.
+      ...(WHOLE.includes(name) ? { connection: 'close' } : {}),
+    }
     const cut = send(first, protocol, { headers }).catch((error: unknown) => error)
     await charged.given
     await first.close()
@@ -173,67 +211,68 @@ test.each([...ANSWERING, ...Object.entries(MORE)])(
     expect(await first.userTexts()).toEqual(['pay'])
     await second.close()
   },
+  name => CLOSED.includes(name),
 )
 
-describe('Idempotency-Key', () => {
-  test.each(ALL)('%s: the same key twice is one run, with its answer', async (_name, protocol) => {
-    const server = await start(protocol)
-    const headers = { 'idempotency-key': 'order 66' }
-    const first = await send(server, protocol, { headers })
-    await untilEnded(server, first.runId)
-    const second = await send(server, protocol, { headers })
-    expect(second).toMatchObject({ status: first.status, runId: first.runId })
-    expect(second.text.includes('Charged.')).toBe(first.text.includes('Charged.'))
-    expect(server.charges()).toBe(1)
-    expect(await server.userTexts()).toEqual(['pay'])
-  })
-
-  test.each(ALL)('%s: the same key with another message is refused', async (_name, protocol) => {
-    const server = await start(protocol)
-    const headers = { 'idempotency-key': 'k' }
-    const { runId } = await send(server, protocol, { headers })
-    await untilEnded(server, runId)
-    const other = await send(server, protocol, { headers, text: 'pay twice' })
-    expect(other.status).toBe(400)
-    expect(other.text).toContain('Use a new key for a new request')
-    expect(server.charges()).toBe(1)
-  })
-
-  test('another key with the same message is another run', async () => {
-    const protocol = PROTOCOLS['OpenAI with a session'] as Protocol
-    const server = await start(protocol)
-    await send(server, protocol, { headers: { 'idempotency-key': 'a' } })
-    await send(server, protocol, { headers: { 'idempotency-key': 'b' } })
-    expect(server.charges()).toBe(2)
-  })
-
-  test.each([
-    ['an empty key', ''],
-    ['a long one', 'k'.repeat(256)],
-    ['one that is not ASCII', 'caf\u00e9'],
-  ])('%s is refused', async (_name, key) => {
-    const protocol = PROTOCOLS['OpenAI without a session'] as Protocol
-    const server = await start(protocol)
-    const { status, text } = await send(server, protocol, { headers: { 'idempotency-key': key } })
-    expect(status).toBe(400)
-    expect(text).toContain('1 to 255 printable')
-    expect(await server.userTexts()).toEqual([])
-  })
-
-  test('users do not share keys', async () => {
-    const protocol = PROTOCOLS['OpenAI with a session'] as Protocol
-    const tokens = { 'token-of-ann': 'ann', 'token-of-bob': 'bob' }
-    const server = await start(protocol, { tokens })
-    for (const token of Object.keys(tokens)) {
-      const headers = { authorization: `Bearer ${token}`, 'idempotency-key': 'k' }
-      expect((await send(server, protocol, { headers })).status).toBe(200)
-    }
-    expect(server.charges()).toBe(2)
-  })
+testEach(ALL, 'the same Idempotency-Key twice is one run, with its answer', async protocol => {
+  const server = await start(protocol)
+  const headers = { 'idempotency-key': 'order 66' }
+  const first = await send(server, protocol, { headers })
+  await untilEnded(server, first.runId)
+  const second = await send(server, protocol, { headers })
+  expect(second).toMatchObject({ status: first.status, runId: first.runId })
+  expect(second.text.includes('Charged.')).toBe(first.text.includes('Charged.'))
+  expect(server.charges()).toBe(1)
+  expect(await server.userTexts()).toEqual(['pay'])
 })
 
-describe('a request that is repeated byte by byte', () => {
-  test.each(ANSWERING)('%s: while its run works, both get its answer', async (_name, protocol) => {
+testEach(ALL, 'the same Idempotency-Key with another message is refused', async protocol => {
+  const server = await start(protocol)
+  const headers = { 'idempotency-key': 'k' }
+  const { runId } = await send(server, protocol, { headers })
+  await untilEnded(server, runId)
+  const other = await send(server, protocol, { headers, text: 'pay twice' })
+  expect(other.status).toBe(400)
+  expect(other.text).toContain('Use a new key for a new request')
+  expect(server.charges()).toBe(1)
+})
+
+test('another Idempotency-Key with the same message is another run', async () => {
+  const protocol = PROTOCOLS['OpenAI with a session'] as Protocol
+  const server = await start(protocol)
+  await send(server, protocol, { headers: { 'idempotency-key': 'a' } })
+  await send(server, protocol, { headers: { 'idempotency-key': 'b' } })
+  expect(server.charges()).toBe(2)
+})
+
+test.each([
+  ['an empty', ''],
+  ['a long', 'k'.repeat(256)],
+  ['a non-ASCII', 'caf\u00e9'],
+])('%s Idempotency-Key is refused', async (_name, key) => {
+  const protocol = PROTOCOLS['OpenAI without a session'] as Protocol
+  const server = await start(protocol)
+  const { status, text } = await send(server, protocol, { headers: { 'idempotency-key': key } })
+  expect(status).toBe(400)
+  expect(text).toContain('1 to 255 printable')
+  expect(await server.userTexts()).toEqual([])
+})
+
+test('the same Idempotency-Key of two users is two runs', async () => {
+  const protocol = PROTOCOLS['OpenAI with a session'] as Protocol
+  const tokens = { 'token-of-ann': 'ann', 'token-of-bob': 'bob' }
+  const server = await start(protocol, { tokens })
+  for (const token of Object.keys(tokens)) {
+    const headers = { authorization: `Bearer ${token}`, 'idempotency-key': 'k' }
+    expect((await send(server, protocol, { headers })).status).toBe(200)
+  }
+  expect(server.charges()).toBe(2)
+})
+
+testEach(
+  ANSWERING,
+  'a request that is repeated while its run works gets its answer, as the first does',
+  async protocol => {
     const held = signal()
     const begun = signal()
     const server = await start(protocol, { held: held.given, onCharge: begun.give })
@@ -248,57 +287,66 @@ describe('a request that is repeated byte by byte', () => {
     expect(other).toMatchObject({ status: 200, runId: one.runId })
     for (const { text } of [one, other]) expect(text).toContain('Charged.')
     expect(server.charges()).toBe(1)
-  })
+  },
+)
 
-  test.each(ANSWERING)('%s: sent at once, it is one run', async (_name, protocol) => {
-    const held = signal()
-    const server = await start(protocol, { held: held.given })
-    const looks = watchLooks(server)
-    const sent = [send(server, protocol), send(server, protocol)]
-    await until(async () => (await looks()) === 2)
-    held.give()
-    const [one, other] = await Promise.all(sent)
-    expect(one).toMatchObject({ status: 200, runId: other?.runId })
-    expect(other?.status).toBe(200)
-    expect(server.charges()).toBe(1)
-    expect(await server.userTexts()).toEqual(['pay'])
-    const instructions = JSON.stringify(protocol.body('')).includes('system') ? ['[System: Be brief.]'] : []
-    expect(await server.userTexts('system')).toEqual(instructions)
-  })
+testEach(ANSWERING, 'a request that is sent twice at once is one run', async protocol => {
+  const held = signal()
+  const server = await start(protocol, { held: held.given })
+  const looks = watchLooks(server)
+  const sent = [send(server, protocol), send(server, protocol)]
+  await until(async () => (await looks()) === 2)
+  held.give()
+  const [one, other] = await Promise.all(sent)
+  expect(one).toMatchObject({ status: 200, runId: other?.runId })
+  expect(other?.status).toBe(200)
+  expect(server.charges()).toBe(1)
+  expect(await server.userTexts()).toEqual(['pay'])
+  const instructions = JSON.stringify(protocol.body('')).includes('system') ? ['[System: Be brief.]'] : []
+  expect(await server.userTexts('system')).toEqual(instructions)
+})
 
-  test.each(ANSWERING)('%s: after it has failed, the failure is the answer', async (_name, protocol) => {
-    const answer = new AgentError('provider-overloaded', 'Overloaded', { retryable: true })
-    const server = await start(protocol, { answer })
-    const first = await send(server, protocol)
-    const second = await send(server, protocol)
-    expect(second).toMatchObject({ status: first.status, runId: first.runId })
-    expect(second.text).toContain('Overloaded')
-    expect(server.charges()).toBe(1)
-    expect(await server.userTexts()).toEqual(['pay'])
-  })
+testEach(ANSWERING, 'a request that is repeated after it has failed gets the failure', async protocol => {
+  const answer = new AgentError('provider-overloaded', 'Overloaded', { retryable: true })
+  const server = await start(protocol, { answer })
+  const first = await send(server, protocol)
+  const second = await send(server, protocol)
+  expect(second).toMatchObject({ status: first.status, runId: first.runId })
+  expect(second.text).toContain('Overloaded')
+  expect(server.charges()).toBe(1)
+  expect(await server.userTexts()).toEqual(['pay'])
+})
 
-  test.each(ANSWERING)('%s: after it was answered, it is a new message', async (name, protocol) => {
+testEach(
+  ANSWERING,
+  'a request that is repeated after it was answered is a new message',
+  async (protocol, name) => {
     const server = await start(protocol)
     const first = await send(server, protocol)
     const second = await send(server, protocol)
     expect(second.text).toContain('Charged.')
     if (!name.includes('without')) expect(second.runId).not.toBe(first.runId)
     expect(server.charges()).toBe(2)
-  })
+  },
+)
 
-  test.each(ANSWERING.filter(([name]) => !name.includes('without')))(
-    '%s: after it was answered, a retry by the client’s own count gets the answer',
-    async (_name, protocol) => {
-      const server = await start(protocol)
-      const first = await send(server, protocol, { headers: { 'x-stainless-retry-count': '0' } })
-      const second = await send(server, protocol, { headers: { 'x-stainless-retry-count': '1' } })
-      expect(second).toMatchObject({ status: 200, runId: first.runId })
-      expect(second.text).toContain('Charged.')
-      expect(server.charges()).toBe(1)
-    },
-  )
+testEach(
+  ANSWERING.filter(([name]) => !name.includes('without')),
+  'a request that was answered, repeated with the client’s own retry count, gets the answer',
+  async protocol => {
+    const server = await start(protocol)
+    const first = await send(server, protocol, { headers: { 'x-stainless-retry-count': '0' } })
+    const second = await send(server, protocol, { headers: { 'x-stainless-retry-count': '1' } })
+    expect(second).toMatchObject({ status: 200, runId: first.runId })
+    expect(second.text).toContain('Charged.')
+    expect(server.charges()).toBe(1)
+  },
+)
 
-  test.each(ANSWERING)('%s: on two servers with one store, it is one run', async (_name, protocol) => {
+testEach(
+  ANSWERING,
+  'a request that is repeated on another server of the store is one run',
+  async protocol => {
     const store = `sqlite:${await temporaryFolder()}/lango.db`
     const held = signal()
     const begun = signal()
@@ -313,9 +361,13 @@ describe('a request that is repeated byte by byte', () => {
     expect((await second).runId).toBe((await first).runId)
     expect((await second).text).toContain('Charged.')
     expect(one.charges() + other.charges()).toBe(1)
-  })
+  },
+)
 
-  test.each(ANSWERING)('%s: after a restart, a failure is still the answer', async (_name, protocol) => {
+testEach(
+  ANSWERING,
+  'a request that is repeated after a restart of the server still gets its failure',
+  async protocol => {
     const store = `sqlite:${await temporaryFolder()}/lango.db`
     const answer = new AgentError('provider-unavailable', 'Unreachable', { retryable: true })
     const before = await start(protocol, { store, answer })
@@ -326,8 +378,8 @@ describe('a request that is repeated byte by byte', () => {
     expect((await send(after, protocol)).runId).toBe(first.runId)
     expect(after.charges()).toBe(0)
     expect(await after.userTexts()).toEqual(['pay'])
-  })
-})
+  },
+)
 
 test('a stopped run of a request without a session is a failure, also for a repeat of the request', async () => {
   const protocol = PROTOCOLS['OpenAI without a session'] as Protocol
@@ -348,55 +400,56 @@ test('a stopped run of a request without a session is a failure, also for a repe
   expect(server.charges()).toBe(1)
 })
 
-describe('a failure after the message was stored', () => {
-  const CODES: readonly [AgentErrorCode, number][] = [
-    ['provider-auth', 403],
-    ['provider-quota', 402],
-    ['provider-rate-limit', 400],
-    ['provider-overloaded', 400],
-    ['provider-unavailable', 400],
-    ['provider-rejected', 400],
-    ['provider-stream', 400],
-    ['provider-blocked', 400],
-    ['context-overflow', 400],
-    ['internal', 400],
-  ]
+const CODES: readonly [AgentErrorCode, number][] = [
+  ['provider-auth', 403],
+  ['provider-quota', 402],
+  ['provider-rate-limit', 400],
+  ['provider-overloaded', 400],
+  ['provider-unavailable', 400],
+  ['provider-rejected', 400],
+  ['provider-stream', 400],
+  ['provider-blocked', 400],
+  ['context-overflow', 400],
+  ['internal', 400],
+]
 
-  test.each(CODES)('%s has the status %i, and clients are asked not to retry', async (code, status) => {
-    for (const name of ['OpenAI with a session', 'OpenAI without a session', 'ADK /run']) {
-      const protocol = PROTOCOLS[name] as Protocol
-      const server = await start(protocol, {
-        answer: new AgentError(code, 'It failed.', { retryable: true }),
-      })
-      const sent = await send(server, protocol)
-      expect(sent.status, name).toBe(status)
-      expect(sent.headers.get('x-should-retry'), name).toBe('false')
-      expect(sent.headers.get('retry-after'), name).toBeNull()
+test.each(['OpenAI with a session', 'OpenAI without a session', 'ADK /run'])(
+  '%s: a failure after the message was stored has the status of its code, and clients are asked not to retry',
+  async name => {
+    const protocol = PROTOCOLS[name] as Protocol
+    let answer: AgentError | undefined
+    const server = await start(protocol, { answer: () => answer ?? 'Charged.' })
+    for (const [code, status] of CODES) {
+      answer = new AgentError(code, 'It failed.', { retryable: true })
+      const sent = await send(server, protocol, { text: code })
+      expect(sent.status, code).toBe(status)
+      expect(sent.headers.get('x-should-retry'), code).toBe('false')
+      expect(sent.headers.get('retry-after'), code).toBeNull()
       expect(sent.text).toContain(code)
     }
-  })
+  },
+)
 
-  test('a store that fails while the answer is read has such a status, too', async () => {
-    const gone = () => Promise.reject(new AgentError('store-unavailable', 'Gone', { retryable: true }))
-    for (const name of ['OpenAI with a session', 'AI SDK', 'ADK /run']) {
-      const protocol = PROTOCOLS[name] as Protocol
-      const server = await start(protocol)
-      server.runtime.store.runs.readEvents = gone
-      if (name === 'ADK /run') server.runtime.events = gone
-      const sent = await send(server, protocol, { headers: { 'idempotency-key': 'k' } })
-      expect(sent.status, name).toBe(400)
-      expect(sent.headers.get('x-should-retry'), name).toBe('false')
-    }
-  })
+test('a store that fails while the answer is read is a 400 that asks clients not to retry', async () => {
+  const gone = () => Promise.reject(new AgentError('store-unavailable', 'Gone', { retryable: true }))
+  for (const name of ['OpenAI with a session', 'AI SDK', 'ADK /run']) {
+    const protocol = PROTOCOLS[name] as Protocol
+    const server = await start(protocol)
+    server.runtime.store.runs.readEvents = gone
+    if (name === 'ADK /run') server.runtime.events = gone
+    const sent = await send(server, protocol, { headers: { 'idempotency-key': 'k' } })
+    expect(sent.status, name).toBe(400)
+    expect(sent.headers.get('x-should-retry'), name).toBe('false')
+  }
+})
 
-  test('before anything is stored, a failure can be retried', async () => {
-    for (const [name, protocol] of ALL) {
-      const server = await start(protocol, { limits: { runsPerUser: 0 } })
-      const sent = await send(server, protocol)
-      expect(sent.status, name).toBe(429)
-      expect(sent.headers.get('retry-after'), name).toBe('5')
-      expect(sent.headers.get('x-should-retry'), name).toBeNull()
-      expect(await server.userTexts()).toEqual([])
-    }
-  })
+test('a request that is refused before anything is stored is a 429 that can be retried', async () => {
+  for (const [name, protocol] of ALL) {
+    const server = await start(protocol, { limits: { runsPerUser: 0 } })
+    const sent = await send(server, protocol)
+    expect(sent.status, name).toBe(429)
+    expect(sent.headers.get('retry-after'), name).toBe('5')
+    expect(sent.headers.get('x-should-retry'), name).toBeNull()
+    expect(await server.userTexts()).toEqual([])
+  }
 })

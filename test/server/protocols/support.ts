@@ -31,6 +31,8 @@ export interface ProtocolServerOptions extends Partial<Omit<StrictProviderOption
   rootAgent?: (model: string) => BaseAgent
   maxTurns?: number
   history?: RuntimeOptions['history']
+  /** How the runtime repeats requests to the strict provider. */
+  retry?: { baseDelayMs: number }
 }
 
 const MODEL = 'strict/gpt-4.1'
@@ -43,11 +45,12 @@ export async function startProtocolServer(options: ProtocolServerOptions = {}): 
     rootAgent,
     maxTurns,
     history,
+    retry,
     ...strict
   } = options
   const { profile = 'openai-chat' } = strict
   const provider = await startStrictProvider({ ...strict, profile })
-  const wire = { apiKey: 'k', baseUrl: provider.baseUrl }
+  const wire = { apiKey: 'k', baseUrl: provider.baseUrl, ...(retry ? { retry } : {}) }
   const runtime = await createRuntime({
     store,
     ...(history ? { history } : {}),
