@@ -9,10 +9,12 @@ import { appendAll } from '../../src/session/session-pages.js'
 import { MemoryStore } from '../../src/store/memory-store.js'
 import { openStore } from '../../src/store/open-store.js'
 import { mintSignature } from '../../src/testing/strict/mint-signature.js'
+import { STRICT_PROFILES, type StrictProfile } from '../../src/testing/strict/profile.js'
 import { captured } from '../cli/doctor-output.js'
 import { BRICKED, type Writer, writeAdkDatabase } from '../cli/import-adk-database.js'
 import { type EveryProfile, startEveryProfile } from '../support/every-profile.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
+import { LONG } from '../support/tiers.js'
 import {
   AGENTS_ITEMS,
   LANGCHAIN_MESSAGES,
@@ -122,27 +124,39 @@ function withoutSecondResult({ role, content }: { role: string; content: readonl
 
 const memory = new MemoryStore()
 
-test.each(SOURCES)(
-  '%s: a broken session is imported, healed, and goes on with every profile',
-  async (name, source) => {
-    const url = `sqlite:${join(await temporaryFolder(), 'lango.db')}?sync=normal`
-    const quiet = vi.spyOn(process.stderr, 'write').mockImplementation(() => true)
-    onTestFinished(() => quiet.mockRestore())
-    const place = await source()
-    const { code } = await captured(() =>
-      importSessions([place], { store: url, app: 'lango', agent: 'root' }),
-    )
-    expect(code).toBe(0)
-    const file = await openStore(url)
-    const { sessions } = await file.listSessions({ appName: 'lango', limit: 200 })
-    // Of a program that kept several: one that waits for a person.
-    const found = sessions.find(({ key }) => sessions.length === 1 || /not decided yet/.test(key.sessionId))
-    const messages = found ? await file.readMessages(found.key, { limit: 1000 }) : []
-    await file.close()
-    // Two dozen runs follow: in memory.
-    const key = { appName: 'lango', userId: name, sessionId: 'imported' }
-    await memory.createSession(key)
-    await appendAll(memory, key, messages)
-    expect(await every.expectHealsAndGoesOn(memory, key)).toContain('call-without-result')
-  },
-)
+/** Imports a file and expects a broken session that can be healed and continued with each of the profiles. */
+async function expectImportContinues(
+  userId: string,
+  source: Source,
+  profiles: readonly StrictProfile[],
+): Promise<void> {
+  const url = `sqlite:${join(await temporaryFolder(), 'lango.db')}?sync=normal`
+  const quiet = vi.spyOn(process.stderr, 'write').mockImplementation(() => true)
+  onTestFinished(() => quiet.mockRestore())
+  const place = await source()
+  const { code } = await captured(() => importSessions([place], { store: url, app: 'lango', agent: 'root' }))
+  expect(code).toBe(0)
+  const file = await openStore(url)
+  const { sessions } = await file.listSessions({ appName: 'lango', limit: 200 })
+  // Of a program that kept several: one that waits for a person.
+  const found = sessions.find(({ key }) => sessions.length === 1 || /not decided yet/.test(key.sessionId))
+  const messages = found ? await file.readMessages(found.key, { limit: 1000 }) : []
+  await file.close()
+  // A run per profile follows: in memory.
+  const key = { appName: 'lango', userId, sessionId: 'imported' }
+  await memory.createSession(key)
+  await appendAll(memory, key, messages)
+  expect(await every.expectHealsAndGoesOn(memory, key, profiles)).toContain('call-without-result')
+}
+
+for (const [index, [name, source]] of SOURCES.entries()) {
+  // Another profile for each importer.
+  const profile = STRICT_PROFILES[index % STRICT_PROFILES.length] as StrictProfile
+
+  test(`a broken session of ${name} is imported, healed and continued with ${profile}`, () =>
+    expectImportContinues(name, source, [profile]))
+
+  test(`a broken session of ${name} is imported, healed and continued with every profile`, LONG, () =>
+    expectImportContinues(`${name}, every profile`, source, STRICT_PROFILES),
+  )
+}

@@ -2,7 +2,7 @@
 // that wrote it, and imported. What the file says is read here once more, with code of its own, and compared.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { messagesToProvider } from '../../src/adk/messages-to-provider.js'
 import { lint } from '../../src/cli/lint.js'
 import { importSessions } from '../../src/cli/sessions-import.js'
@@ -10,7 +10,7 @@ import { readHistoryFile } from '../../src/formats/history-files.js'
 import type { ProviderPart } from '../../src/provider/provider.js'
 import { openStore } from '../../src/store/open-store.js'
 import { captured } from '../cli/doctor-output.js'
-import { temporaryFolder } from '../support/temporary-folder.js'
+import { makeFolder, removeFolder } from '../support/temporary-folder.js'
 
 const FOLDER = join(import.meta.dirname, '../clients/transcripts')
 
@@ -178,10 +178,19 @@ const programs = Object.keys(READINGS).map(program => {
   return { program, files }
 })
 
-describe.each(programs)('$program', ({ program, files }) => {
+// One store for all imports: a new database takes longer than an import.
+let folder: string
+let url: string
+beforeAll(async () => {
+  folder = await makeFolder()
+  url = `sqlite:${join(folder, 'lango.db')}?sync=normal`
+})
+afterAll(() => removeFolder(folder))
+
+for (const { program, files } of programs) {
   const reading = READINGS[program] as (typeof READINGS)[string]
 
-  test('there are twenty transcripts or more, with every kind of content', () => {
+  test(`there are twenty transcripts of ${program} or more, with every kind of content`, () => {
     expect(files.length).toBeGreaterThanOrEqual(20)
     const all = nothing()
     for (const [name] of files)
@@ -189,27 +198,30 @@ describe.each(programs)('$program', ({ program, files }) => {
     for (const kind of Object.values(all)) expect(kind.length).toBeGreaterThan(1)
   })
 
-  test.each(files)('%s', async name => {
-    const file = join(FOLDER, program, name)
-    const lines = linesOf(file)
-    const said = nothing()
-    for (const line of lines) reading.read(line, said)
+  test.each(files)(
+    `${program} %s is recognized, linted for its model, and imported completely`,
+    async name => {
+      const file = join(FOLDER, program, name)
+      const lines = linesOf(file)
+      const said = nothing()
+      for (const line of lines) reading.read(line, said)
 
-    const { format, histories } = await readHistoryFile(file)
-    expect(format).toBe(program)
-    expectSaid(factsIn(histories.flatMap(each => (each.kind === 'session' ? [] : each.messages))), said)
+      const { format, histories } = await readHistoryFile(file)
+      expect(format).toBe(program)
+      expectSaid(factsIn(histories.flatMap(each => (each.kind === 'session' ? [] : each.messages))), said)
 
-    expect(await breaksOf(file, reading.profile(lines))).toEqual(FINDINGS[`${program}/${name}`] ?? [])
+      expect(await breaksOf(file, reading.profile(lines))).toEqual(FINDINGS[`${program}/${name}`] ?? [])
 
-    const url = `sqlite:${join(await temporaryFolder(), 'lango.db')}?sync=normal`
-    const { code } = await captured(() => importSessions([file], { store: url, as: 'imported' }))
-    expect(code).toBe(0)
-    const store = await openStore(url)
-    const stored = await store.readMessages({ appName: 'lango', userId: 'user', sessionId: 'imported' })
-    await store.close()
-    expectSaid(factsIn(messagesToProvider(stored)), said)
-  })
-})
+      const sessionId = `${program} ${name}`
+      const { code } = await captured(() => importSessions([file], { store: url, as: sessionId }))
+      expect(code).toBe(0)
+      const store = await openStore(url)
+      const stored = await store.readMessages({ appName: 'lango', userId: 'user', sessionId })
+      await store.close()
+      expectSaid(factsIn(messagesToProvider(stored)), said)
+    },
+  )
+}
 
 /**
  * What a killed program leaves behind (Claude Code removes the call when it resumes), and the empty texts that pi keeps of
