@@ -16,7 +16,7 @@ function historyOf(tape: number[]): ProviderMessage[] {
 }
 
 const RUNS = [
-  [100, longUnless(true)],
+  [60, longUnless(true)],
   [3000, longUnless(false)],
 ] as const
 

@@ -7,9 +7,9 @@ import { fuzzRestore } from '../fuzz/restore.js'
 import { SEED } from '../support/seed.js'
 import { longUnless } from '../support/tiers.js'
 
-for (const count of [300, 10_000])
+for (const count of [200, 10_000])
   test(`${count} generated lists of stored messages are restored completely and in order`, {
-    ...longUnless(count === 300),
+    ...longUnless(count === 200),
     timeout: 600_000,
   }, async () => {
     const report = await fuzzRestore(count, SEED)
