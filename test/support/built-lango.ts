@@ -7,7 +7,19 @@
  */
 import { createHash, randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { copyFile, mkdir, readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import {
+  copyFile,
+  cp,
+  mkdir,
+  readdir,
+  readFile,
+  realpath,
+  rename,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -36,6 +48,22 @@ export const BUILT_ADK = join(BUILT, 'node_modules/@google/adk/index.mjs')
 /** The file that `node` starts for a TypeScript file of one of these folders. */
 export function builtFile(folder: 'test/support' | 'examples' | 'chaos', name: string): string {
   return join(BUILT, folder, name.replace(/\.ts$/, '.js'))
+}
+
+/**
+ * A copy of the built sources with other texts, by names such as `src/index.ts`: a folder below node_modules, where the
+ * packages are found. The caller removes it.
+ */
+export async function builtCopy(texts: ReadonlyMap<string, string>): Promise<string> {
+  const folder = join(CACHE, `copy-${randomUUID()}`)
+  await cp(join(BUILT, 'src'), join(folder, 'src'), { recursive: true })
+  await symlink(await realpath(join(BUILT, 'node_modules')), join(folder, 'node_modules'))
+  await copyFile(join(ROOT, 'package.json'), join(folder, 'package.json'))
+  await writeCode(
+    folder,
+    [...texts].map(([name, text]) => ({ file: name, output: name.replace(/\.ts$/, '.js'), text })),
+  )
+  return folder
 }
 
 interface Source {
@@ -81,19 +109,23 @@ async function readSources([from, to]: [from: string, to: string]): Promise<Sour
 }
 
 async function fill(folder: string, sources: readonly Source[], packages: string): Promise<void> {
-  const { transformWithOxc } = await import('vite')
   await publish(folder, async draft => {
-    for (const { file, output, text } of sources) {
-      const target = join(draft, output)
-      await mkdir(dirname(target), { recursive: true })
-      await writeFile(target, (await transformWithOxc(text, file)).code)
-    }
+    await writeCode(draft, sources)
     await buildCode(join(draft, 'dist'))
     await copyFile(join(ROOT, 'package.json'), join(draft, 'package.json'))
     await symlink(join(ROOT, 'dist/web'), join(draft, 'dist/web'))
     await symlink(packages, join(draft, 'node_modules'))
   })
   await removeOld(packages)
+}
+
+async function writeCode(folder: string, sources: readonly Source[]): Promise<void> {
+  const { transformWithOxc } = await import('vite')
+  for (const { file, output, text } of sources) {
+    const target = join(folder, output)
+    await mkdir(dirname(target), { recursive: true })
+    await writeFile(target, (await transformWithOxc(text, file)).code)
+  }
 }
 
 /**
