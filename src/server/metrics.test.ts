@@ -9,7 +9,7 @@ function started(): Metrics {
 
 const IDLE = { runsRunning: 0, streamsOpen: 0 }
 
-test('the text has these names, types and labels', async () => {
+test('the text of /metrics has these names, types and labels', async () => {
   const metrics = started()
   metrics.runStarted()
   metrics.runFinished('stop')
@@ -102,7 +102,7 @@ test('model calls are counted by model: tokens, cost, duration and the time to t
   )
 })
 
-test('a caller cannot make models without end', async () => {
+test('the number of models in the metrics is bounded, whatever callers request', async () => {
   const metrics = started()
   for (let number = 0; number < 150; number++)
     metrics.modelCalled({ model: `openai/m${number}`, durationMs: 1 })
@@ -111,17 +111,17 @@ test('a caller cannot make models without end', async () => {
   expect(text).not.toContain('openai/m120')
 })
 
-test('counters without labels begin at zero', async () => {
+test('metric counters without labels begin at zero', async () => {
   expect(await started().toText(IDLE)).toMatch(/^lango_runs_started_total 0$/m)
 })
 
-test('a label with quotes and line breaks is escaped', async () => {
+test('a metric label with quotes and line breaks is escaped', async () => {
   const metrics = started()
   metrics.runFinished('a "b"\nc')
   expect(await metrics.toText(IDLE)).toContain('lango_runs_finished_total{reason="a \\"b\\"\\nc"} 1\n')
 })
 
-test('two servers in a process count apart', async () => {
+test('two servers in one process have separate metrics', async () => {
   const [one, other] = [started(), started()]
   one.runStarted()
   expect(await one.toText(IDLE)).toMatch(/^lango_runs_started_total 1$/m)

@@ -46,7 +46,7 @@ test.each([
   expect(warnings).toEqual([warning, warning])
 })
 
-test('an answer of exactly the longest length is complete', async () => {
+test('an answer of exactly maxAnswerLength characters is complete', async () => {
   const provider = new ScriptedProvider([{ text: 'x'.repeat(1000) }], { id: 'play' })
   const runtime = await createRuntime({
     store: 'memory:',

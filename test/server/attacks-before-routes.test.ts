@@ -18,13 +18,13 @@ test.each([
     'a length and pieces',
     'POST /api/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
   ],
-])('a request with %s is not answered', async (_what, bytes) => {
+])('a raw request with %s gets 400 or 403', async (_what, bytes) => {
   const { url } = await startServer()
   const { closed } = await rawSocket(url, bytes.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'))
   expect(await closed).toMatch(/^HTTP\/1.1 40[03]/)
 })
 
-test('a body that was compressed is not taken for JSON', async () => {
+test('a compressed request body is refused', async () => {
   const { url } = await startServer()
   const answer = await rawRequest(url, '/api/sessions', {
     method: 'POST',
@@ -34,7 +34,7 @@ test('a body that was compressed is not taken for JSON', async () => {
   expect([answer.status, answer.json().code]).toEqual([400, 'invalid-argument'])
 })
 
-test('a wrong method is answered with 405 and the allowed ones', async () => {
+test('a wrong method gets 405 with the allowed methods', async () => {
   const { url } = await startServer()
   const answer = await rawRequest(url, '/api/sessions/s1/messages', { method: 'DELETE' })
   expect([answer.status, answer.headers.allow, answer.json().code]).toEqual([405, 'GET', 'wrong-method'])
@@ -57,27 +57,30 @@ test('each protocol formats a wrong token and a wrong path in its own way', asyn
   expect([chat.status, chat.headers['content-type']]).toEqual([401, 'text/plain; charset=utf-8'])
 })
 
-test.each(['.', '..', 'x'.repeat(257)])('no protocol makes a session that has no address (%s)', async id => {
-  const { url, client } = await startServer()
-  const post = (path: string, body: object, headers = {}) =>
-    rawRequest(url, path, {
-      method: 'POST',
-      headers: { ...JSON_TYPE, ...headers },
-      body: JSON.stringify(body),
-    })
-  const messages = [{ role: 'user', content: 'say 1' }]
-  const answers = [
-    await post('/api/sessions', { sessionId: id }),
-    await post('/apps/lango/users/user/sessions', { sessionId: id }),
-    await post('/v1/chat/completions', { messages }, { 'x-lango-session': id }),
-    await post('/api/chat', {
-      id,
-      messages: [{ id: 'm', role: 'user', parts: [{ type: 'text', text: 'x' }] }],
-    }),
-  ]
-  expect(answers.map(({ status }) => status)).toEqual([400, 400, 400, 400])
-  expect((await client.sessions()).sessions).toEqual([])
-})
+test.each(['.', '..', 'x'.repeat(257)])(
+  'no protocol creates a session whose id cannot be in a path (%s)',
+  async id => {
+    const { url, client } = await startServer()
+    const post = (path: string, body: object, headers = {}) =>
+      rawRequest(url, path, {
+        method: 'POST',
+        headers: { ...JSON_TYPE, ...headers },
+        body: JSON.stringify(body),
+      })
+    const messages = [{ role: 'user', content: 'say 1' }]
+    const answers = [
+      await post('/api/sessions', { sessionId: id }),
+      await post('/apps/lango/users/user/sessions', { sessionId: id }),
+      await post('/v1/chat/completions', { messages }, { 'x-lango-session': id }),
+      await post('/api/chat', {
+        id,
+        messages: [{ id: 'm', role: 'user', parts: [{ type: 'text', text: 'x' }] }],
+      }),
+    ]
+    expect(answers.map(({ status }) => status)).toEqual([400, 400, 400, 400])
+    expect((await client.sessions()).sessions).toEqual([])
+  },
+)
 
 test('over TLS the cookie is one that no sibling domain can set', async () => {
   const { url } = await startServer({ tokens: TOKENS })
@@ -137,7 +140,7 @@ test('an internal error is logged with message and stack, and the client gets ne
   ])
 })
 
-test('no route of any protocol gives one user what is of another', async () => {
+test('no route of any protocol returns data of another user', async () => {
   const { url } = await startServer({ tokens: TOKENS })
   const ask = (user: string, method: string, path: string, body?: object) =>
     rawRequest(url, path, {

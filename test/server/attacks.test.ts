@@ -31,7 +31,7 @@ test.each(['https://evil.example', 'null', 'http://127.0.0.1:1', 'http://localho
   },
 )
 
-test('a page of the own origin and one that was allowed may call', async () => {
+test('a page of the server’s own origin and one of an allowed origin may call the API', async () => {
   const allowed = 'https://chat.example.com'
   const { url } = await startServer({ allowedOrigins: [allowed] })
   expect((await rawRequest(url, '/api/info', { headers: { origin: url } })).status).toBe(200)
@@ -47,7 +47,7 @@ test('a page of the own origin and one that was allowed may call', async () => {
 })
 
 test.each(['evil.example', 'evil.example:80', '192.168.1.7', 'localhost.evil.example', 'a@localhost'])(
-  'a request for the host "%s" is refused, so no name can be made to point here',
+  'a request for the host name "%s" is refused, which stops DNS rebinding',
   async host => {
     const { url } = await startServer()
     const answer = await rawRequest(url, '/api/sessions', { headers: { host } })
@@ -56,7 +56,7 @@ test.each(['evil.example', 'evil.example:80', '192.168.1.7', 'localhost.evil.exa
   },
 )
 
-test('a form of another site is refused, by where it comes from and by what it is', async () => {
+test('a form of another site is refused by its origin and by its content type', async () => {
   const { url } = await startServer()
   const send = (headers: Record<string, string>) =>
     rawRequest(url, '/api/sessions', { method: 'POST', body: '{"title":"x"}', headers })
@@ -67,7 +67,7 @@ test('a form of another site is refused, by where it comes from and by what it i
   expect((await send({ ...JSON_TYPE, 'sec-fetch-site': 'same-origin' })).status).toBe(201)
 })
 
-test('without a token, or with a wrong one, there is nothing but the page and the health', async () => {
+test('without a token or with a wrong one only the page and the health check respond', async () => {
   const { url } = await startServer({ tokens: TOKENS })
   const wrong = [
     '',
@@ -90,7 +90,7 @@ test('without a token, or with a wrong one, there is nothing but the page and th
   expect((await rawRequest(url, '/api/info', { headers: ann })).json()).toMatchObject({ user: 'ann' })
 })
 
-test('the login link trades the token for a cookie that no script reads, and leaves no token in the address', async () => {
+test('the login link exchanges the token for an HttpOnly cookie and redirects to an address without it', async () => {
   const { url } = await startServer({ tokens: TOKENS })
   const answer = await rawRequest(url, '/login?token=token-of-bob-0123456789', { headers: typed })
   expect(answer.status).toBe(303)
@@ -107,7 +107,7 @@ test('the login link trades the token for a cookie that no script reads, and lea
   expect(refused.headers['set-cookie']).toBeUndefined()
 })
 
-test('a host that others can reach refuses to start without tokens', async () => {
+test('a server on an address that is not loopback refuses to start without tokens', async () => {
   const runtime = await createTestRuntime('memory:')
   const start = serve({ runtime, port: 0, host: '0.0.0.0', logger: silentLogger, version: '1' })
   await expect(start).rejects.toThrowError(AgentError)
@@ -118,7 +118,7 @@ test('a host that others can reach refuses to start without tokens', async () =>
   await runtime.close()
 })
 
-test("another user's sessions and runs do not exist", async () => {
+test("another user's sessions and runs are reported as not found", async () => {
   const { url } = await startServer({ tokens: TOKENS })
   const [clientOfAnn, clientOfBob] = ['ann', 'bob'].map(name =>
     createClient({ baseUrl: url, token: `token-of-${name}-0123456789` }),
@@ -142,7 +142,7 @@ test("another user's sessions and runs do not exist", async () => {
 })
 
 test.each([{ chunked: false }, { chunked: true }])(
-  'a body over the limit is refused (%o)',
+  'a body over maxBodyBytes is refused with 413 (%o)',
   async ({ chunked }) => {
     const { url, client } = await startServer({ limits: { maxBodyBytes: 10_000 } })
     const body = JSON.stringify({ title: 'x'.repeat(50_000) })
@@ -158,7 +158,7 @@ test.each([{ chunked: false }, { chunked: true }])(
   },
 )
 
-test('a body without a length is read when it is small enough', async () => {
+test('a small body without a Content-Length is read', async () => {
   const { url } = await startServer()
   const body = JSON.stringify({ title: 'In pieces' })
   const answer = await rawRequest(url, '/api/sessions', {
@@ -170,7 +170,7 @@ test('a body without a length is read when it is small enough', async () => {
   expect(answer.json()).toMatchObject({ title: 'In pieces' })
 })
 
-test('headers that are too many bytes are refused before anything reads them', async () => {
+test('headers of more than 16 KB are refused before a route reads them', async () => {
   const { url } = await startServer()
   const answer = await rawRequest(url, '/api/info', { headers: { 'x-long': 'x'.repeat(20_000) } })
   expect(answer.status).toBe(431)
@@ -189,7 +189,7 @@ test.each([
   expect((await client.sessions()).sessions).toEqual([])
 })
 
-test('no path leads out of the folder of the page', async () => {
+test('no request path leads out of the folder of the web page', async () => {
   const folder = await temporaryFolder()
   await mkdir(`${folder}/web/assets`, { recursive: true })
   await writeFile(`${folder}/secret.txt`, 'the secret')
@@ -214,7 +214,7 @@ test('no path leads out of the folder of the page', async () => {
   expect((await rawRequest(url, '/assets/app-0a1b2c3d.js')).text).toBe('app()')
 })
 
-test('a line break in what a client sends reaches no header', async () => {
+test('a line break in a value from a client reaches no response header', async () => {
   const { url } = await startServer({ tokens: TOKENS })
   const inject = '%0d%0aset-cookie:%20evil=1'
   for (const path of [
@@ -249,7 +249,7 @@ test.each([
   expect(await runtime.store.loadSession(key)).toBeUndefined()
 })
 
-test('keys that mean something to objects are harmless', async () => {
+test('JSON keys that objects inherit, such as constructor, are stored as ordinary keys', async () => {
   const { url, client, runtime } = await startServer()
   const state = '{"constructor":{"prototype":{"polluted":1}},"fine":{"toString":1,"kept":true}}'
   const body = `{"text":"say 1","__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}},"stateDelta":${state}}`
@@ -266,13 +266,16 @@ test('keys that mean something to objects are harmless', async () => {
   expect(JSON.stringify(session?.state)).toBe(state)
 })
 
-test.each(['lango:approvals', 'app:shared', 'LANGO:x'])('a client cannot write the state %s', async name => {
-  const { client } = await startServer()
-  const started = client.start('s1', { text: 'say 1', stateDelta: { [name]: 1 } })
-  await expect(started).rejects.toMatchObject({ status: 400, code: 'invalid-argument' })
-})
+test.each(['lango:approvals', 'app:shared', 'LANGO:x'])(
+  'a client cannot write the state key %s',
+  async name => {
+    const { client } = await startServer()
+    const started = client.start('s1', { text: 'say 1', stateDelta: { [name]: 1 } })
+    await expect(started).rejects.toMatchObject({ status: 400, code: 'invalid-argument' })
+  },
+)
 
-test('answers reveal nothing of the machine, and all have the security headers', async () => {
+test('responses contain no file name or address of the machine, and all have the security headers', async () => {
   const logged: string[] = []
   const write = (message: string, fields?: object) => logged.push(`${message} ${JSON.stringify(fields)}`)
   const logger = { debug: write, info: write, warn: write, error: write }

@@ -23,7 +23,7 @@ function breakingFetch(breaks: number[]): typeof fetch {
   }
 }
 
-test('a network that breaks in the middle of events loses and doubles none', async () => {
+test('the client gets every event once over a connection that breaks in the middle of events', async () => {
   const { client: direct, url } = await startServer()
   const { runId } = await direct.start('s1', { text: 'say 40' })
   const states: string[] = []
@@ -36,7 +36,7 @@ test('a network that breaks in the middle of events loses and doubles none', asy
   expect(states.at(-1)).toBe('open')
 })
 
-test('following ends with its signal, and with a run that is not there', async () => {
+test('following a run ends with its signal, and fails with 404 for an unknown run', async () => {
   const { client } = await startServer()
   const { runId } = await client.start('s1', { text: 'hang' })
   const stop = new AbortController()
@@ -50,7 +50,7 @@ test('following ends with its signal, and with a run that is not there', async (
   await expect(missing).rejects.toMatchObject({ code: 'not-found', status: 404 })
 })
 
-test('an unreachable server, and a proxy that answers with a page, are ClientErrors', async () => {
+test('an unreachable server and a proxy that responds with HTML are retryable ClientErrors', async () => {
   const proxy = createServer((_request, answer) => {
     answer.writeHead(502, { 'content-type': 'text/html', 'retry-after': '7' }).end('<h1>Bad gateway</h1>')
   })
@@ -65,7 +65,7 @@ test('an unreachable server, and a proxy that answers with a page, are ClientErr
   await expect(client.info()).rejects.toMatchObject({ status: 0, retryable: true })
 })
 
-test('a page with status 200 is a ClientError that says so', async () => {
+test('an HTML page with status 200 is a ClientError that says the answer is not JSON', async () => {
   const html = () => new Response('<h1>Sign in</h1>', { headers: { 'content-type': 'text/html' } })
   const client = createClient({ fetch: async () => html() })
   const failure = await client.sessions().catch(error => error)
@@ -73,7 +73,7 @@ test('a page with status 200 is a ClientError that says so', async () => {
   expect(failure).toMatchObject({ status: 200, retryable: false, message: expect.stringMatching(/not JSON/) })
 })
 
-test('notes about a session are read, edited and forgotten', async () => {
+test('the client reads, edits and deletes the memory notes of a session', async () => {
   const { client, runtime } = await startServer()
   const key = { appName: 'lango', userId: 'user', sessionId: 's1' }
   await client.createSession({ sessionId: 's1' })
@@ -96,7 +96,7 @@ test('notes about a session are read, edited and forgotten', async () => {
   await expect(client.forget('none')).rejects.toBeInstanceOf(ClientError)
 })
 
-test('a token is shown with every call and stream', async () => {
+test('the client sends its token with every call and stream', async () => {
   const { url } = await startServer({ tokens: { 'token-of-ann-0123456789': 'ann' } })
   const client = createClient({ baseUrl: url, token: 'token-of-ann-0123456789' })
   const { runId } = await client.start('s1', { text: 'say 1' })

@@ -33,7 +33,7 @@ async function searchAll(client: LangoClient, query: { text: string; sessionId?:
   throw new RangeError('The search has no end.')
 }
 
-test('words are found in any case, width and accent form, with the text around them', async () => {
+test('search finds words in any case, width and accent form, with the text around them', async () => {
   const { client, runtime } = await startServer()
   const long = `${'x '.repeat(100)}Le Café est\nouvert${' y'.repeat(200)}`
   await store(runtime.store, 'one', ['Where is the STRASSE?', long, 'ﬁne, 100% sure_thing!', 'Ответ: ДА'])
@@ -57,7 +57,7 @@ test('words are found in any case, width and accent form, with the text around t
   expect(await search('strasse café')).toEqual([])
 })
 
-test('pages of a search meet each message once, newest session first, and never another user’s', async () => {
+test('pages of a search contain each message once, newest session first, and none of another user', async () => {
   const server = await startServer({
     tokens: { 'token-of-the-user-000000': 'user', 'token-of-eve-00000000000': 'eve' },
   })
@@ -77,7 +77,7 @@ test('pages of a search meet each message once, newest session first, and never 
   await expect(client.search({ text: 'a', cursor: '{"done":-1}' })).rejects.toMatchObject({ status: 400 })
 })
 
-test('tools are found by name, arguments and results; what Lango wrote to the model is not', async () => {
+test('search finds tool calls by name, arguments and results, but not texts that Lango wrote for the model', async () => {
   const { client } = await startServer()
   const { runId } = await client.start('s1', { text: 'search' })
   for await (const _event of client.follow(runId));
@@ -86,7 +86,7 @@ test('tools are found by name, arguments and results; what Lango wrote to the mo
   expect((await client.search({ text: call?.name ?? '?' })).found.map(({ role }) => role)).toContain('tool')
 })
 
-test('an export is imported as another chat with the same messages', async () => {
+test('an exported session is imported as another session with the same messages', async () => {
   const { client, runtime } = await startServer({ store: 'memory:' })
   const { runId } = await client.start('trip', { text: 'search' })
   for await (const _event of client.follow(runId));
@@ -104,7 +104,7 @@ test('an export is imported as another chat with the same messages', async () =>
   await expect(client.exportSession('nope')).rejects.toMatchObject({ code: 'session-not-found' })
 })
 
-test('a session is exported for another framework, with what that has no place for', async () => {
+test('an export for another framework reports what its format cannot hold', async () => {
   const { client } = await startServer({ store: 'memory:' })
   const { runId } = await client.start('trip', { text: 'search' })
   for await (const _event of client.follow(runId));
@@ -122,7 +122,7 @@ test('a session is exported for another framework, with what that has no place f
   await expect(client.exportSessionAs('nope', 'adk')).rejects.toMatchObject({ code: 'session-not-found' })
 })
 
-test('a dry run names unknown agents, and an import gives their answers to an agent that is here', async () => {
+test('a dry run of an import names unknown agents, and the import assigns their answers to a known agent', async () => {
   const { client } = await startServer()
   const event = (author: string, role: string, text: string) => ({
     id: text,
@@ -151,7 +151,7 @@ test('a dry run names unknown agents, and an import gives their answers to an ag
   expect(await client.session('clerks')).toMatchObject({ title: 'Is it open?' })
 })
 
-test('a database is imported', async () => {
+test('an import reads the sessions of an SQLite database', async () => {
   const { client } = await startServer()
   const place = new URL('../clients/histories/mastra/mastra.db', import.meta.url)
   const data = (await readFile(fileURLToPath(place))).toString('base64')
@@ -161,7 +161,7 @@ test('a database is imported', async () => {
   expect((await client.messages(first?.sessionId ?? '')).totalMessages).toBe(first?.messages)
 })
 
-test('errors name the file and what to do, and never a folder of the server', async () => {
+test('import errors name the file and what to do, and no folder of the server', async () => {
   const { client } = await startServer()
   const refusal = async (name: string, value: unknown) =>
     client.importFile({ name, data: base64(value) }).then(

@@ -47,7 +47,7 @@ function refuseKeys(): void {
   onTestFinished(() => spy.mockRestore())
 }
 
-test('a provider that refuses every request: its status is answered, and the failed run is logged', async () => {
+test('a gallery provider that refuses every request: its status is returned, and the failed run is logged', async () => {
   refuseKeys()
   const lines: { message: string; fields: unknown }[] = []
   const error = (message: string, fields?: unknown) => void lines.push({ message, fields })
@@ -66,7 +66,7 @@ test('a provider that refuses every request: its status is answered, and the fai
   ])
 })
 
-test('unknown histories and other sessions are refused, and nothing is stored', async () => {
+test('unknown gallery histories and sessions that are not of the gallery are refused, and nothing is stored', async () => {
   const { client } = await startServer()
   for (const attempt of [() => client.openBroken('nope'), () => client.sendBroken('nope')])
     await expect(attempt()).rejects.toMatchObject({

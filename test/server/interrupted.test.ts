@@ -36,7 +36,7 @@ async function start() {
   return { ...server, store: server.runtime.store }
 }
 
-test('a run whose process is gone gets its last two events when the session is read', async () => {
+test('reading a session ends its run whose process is gone, with an error and run-finish', async () => {
   const { store, client, url } = await start()
   const runId = await abandonedRun(store)
   expect((await client.session('s1')).lastRun).toMatchObject({ status: 'finished', finishReason: 'error' })
@@ -77,7 +77,7 @@ test('a run that a later one followed is reported as finished, although the sess
   await lease.release()
 })
 
-test('the next message ends an interrupted run and starts its own', async () => {
+test('the next message ends an interrupted run and starts a new one', async () => {
   const { store, client, url } = await start()
   const runId = await abandonedRun(store)
   const next = await client.start('s1', { text: 'say 1' })

@@ -1,5 +1,5 @@
 // Limits on the number of things in a request: each is refused with its value, what was sent, and its setting.
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { ServerLimits } from '../../src/server/server-context.js'
 import { rawRequest } from '../support/raw-request.js'
 import { startServer } from '../support/start-server.js'
@@ -95,15 +95,15 @@ const CASES: Case[] = [
   },
 ]
 
-describe.each(CASES)('$name', ({ limits, path, body, most, status, setting }) => {
-  test('at the limit are accepted', async () => {
+for (const { name, limits, path, body, most, status, setting } of CASES) {
+  test(`as many ${name} as the limit are accepted`, async () => {
     const { url } = await startServer({ limits })
     const answer = await post(url, path, body(most))
     expect(answer.text).not.toContain('limit')
     expect(answer.status).toBeLessThan(300)
   })
 
-  test('beyond the limit are refused: the answer has the limit, the number and the setting', async () => {
+  test(`more ${name} than the limit are refused with the limit, the number and the setting`, async () => {
     const { url, client } = await startServer({ limits })
     const answer = await post(url, path, body(most + 1))
     expect(answer.status).toBe(status)
@@ -112,9 +112,9 @@ describe.each(CASES)('$name', ({ limits, path, body, most, status, setting }) =>
     expect(answer.text).toContain(setting)
     expect((await client.sessions()).sessions).toEqual([])
   })
-})
+}
 
-test('a refusal of the native API is a problem document with the limit in its details', async () => {
+test('the native API refuses a request over a limit with a problem document that has the limit in its details', async () => {
   const { url } = await startServer({ limits: { maxStateKeys: 1 } })
   const answer = await post(url, '/api/sessions/s1/runs', { text: 'Hello', stateDelta: keys(2) })
   expect(answer.json()).toMatchObject({
@@ -125,7 +125,7 @@ test('a refusal of the native API is a problem document with the limit in its de
   })
 })
 
-test('a refusal of the OpenAI protocol has the shape of OpenAI, and names the field', async () => {
+test('the OpenAI protocol refuses a request over a limit in OpenAI’s form, with the field', async () => {
   const { url } = await startServer({ limits: { maxMessages: 1, maxParts: 1 } })
   const many = await post(url, '/v1/chat/completions', { messages: messages(2) })
   expect(many.json().error).toMatchObject({
@@ -141,7 +141,7 @@ test('a refusal of the OpenAI protocol has the shape of OpenAI, and names the fi
   expect(wide.json().error).toMatchObject({ param: 'messages.0.content', code: 'too-complex' })
 })
 
-test('a body over the limit of bytes is refused with its size and the setting', async () => {
+test('a body over maxBodyBytes is refused with its size and the setting', async () => {
   const { url } = await startServer({ limits: { maxBodyBytes: 2000 } })
   const answer = await post(url, '/api/sessions', { title: 'x'.repeat(3000) })
   expect(answer.status).toBe(413)
@@ -154,7 +154,7 @@ test.each([
   ['quotes and backslashes', '"\\\\" , [[[ {{{ \\"'],
   ['brackets', '[{'.repeat(100)],
   ['a backslash at the end', 'x\\'],
-])('text with %s in a string is not counted', async (_name, text) => {
+])('a JSON string with %s does not count towards maxDepth and maxValues', async (_name, text) => {
   const { url } = await startServer({ limits: { maxDepth: 4, maxValues: 100 } })
   const answer = await post(url, ADK_SESSIONS, { sessionId: 's1', state: { text } })
   expect(answer.json().state).toEqual({ text })

@@ -58,7 +58,7 @@ test('a right token is refused while its address is limited, and accepted after 
   expect((await open(url, ANN)).status).toBe(303)
 })
 
-test('attempts during the limit do not make it longer', async () => {
+test('login attempts of a limited address do not extend the limit', async () => {
   const clock = skippableClock()
   const limits = { attemptsPerAddress: 2, attemptWindowMs: LONG_MS }
   const { url } = await startServer({ tokens: TOKENS, limits })
@@ -95,7 +95,7 @@ test('one wrong token sent many times counts once, so a client with an old token
   expect((await open(url, ANN)).status).toBe(303)
 })
 
-test('a successful login forgets the wrong attempts, but only once in a window', async () => {
+test('a successful login clears the wrong attempts of its address, but only once per window', async () => {
   const limits = { attemptsPerAddress: 3, attemptWindowMs: LONG_MS }
   const { url } = await startServer({ tokens: TOKENS, limits })
   const statuses = []
@@ -107,7 +107,7 @@ test('a successful login forgets the wrong attempts, but only once in a window',
   expect(statuses.slice(6, 8)).toEqual([401, 429])
 })
 
-test('who is signed in at a limited address stays signed in; a short token waits', async () => {
+test('a signed-in user of a limited address stays signed in, unless the token is short', async () => {
   const limits = { attemptsPerAddress: 3, attemptWindowMs: LONG_MS }
   const { url } = await startServer({ tokens: { ...TOKENS, 'short-one': 'eve' }, limits })
   const cookie = cookieOf(await open(url, ANN))
@@ -128,7 +128,7 @@ test('X-Forwarded-For is ignored unless the proxy is configured', async () => {
   expect(await guess(forged, 5)).toEqual([401, 401, 401, 429, 429])
 })
 
-test('behind a configured proxy each client is limited alone, by the last address that is no proxy', async () => {
+test('behind a configured proxy login attempts are limited per client, by the last address that is no proxy', async () => {
   const limits = { attemptsPerAddress: 3, attemptWindowMs: LONG_MS }
   const trustedProxies = ['127.0.0.0/8', '198.51.100.7']
   const { url } = await startServer({ tokens: TOKENS, limits, trustedProxies })
@@ -145,7 +145,7 @@ test('behind a configured proxy each client is limited alone, by the last addres
   expect((await from('::ffff:203.0.113.1')(ANN)).status).toBe(429)
 })
 
-test('an address in trustedProxies that is none is refused at start', async () => {
+test('an entry of trustedProxies that is no address is refused at start', async () => {
   const started = startServer({ tokens: TOKENS, trustedProxies: ['my-proxy'] })
   await expect(started).rejects.toMatchObject({
     code: 'invalid-config',
@@ -157,7 +157,7 @@ test.each<[string, Record<string, string>]>([
   ['of another site', { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' }],
   ['of a neighbouring site', { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'navigate' }],
   ['that does not say where it comes from', {}],
-])('a link %s sets no cookie: the page asks first', async (_what, headers) => {
+])('a login link %s sets no cookie and shows a form that asks first', async (_what, headers) => {
   const { url } = await startServer({ tokens: TOKENS, limits: { attemptsPerAddress: 2 } })
   const answer = await open(url, BOB, headers)
   expect([answer.status, answer.headers['set-cookie']]).toEqual([200, undefined])
@@ -168,7 +168,7 @@ test.each<[string, Record<string, string>]>([
   expect((await open(url, BOB)).status).toBe(303)
 })
 
-test('the form of the own page signs in, that of another does not', async () => {
+test('the login form of the server’s own page signs in, that of another site does not', async () => {
   const { url } = await startServer({ tokens: TOKENS })
   const post = (headers: Record<string, string>, body = `token=${BOB}`) =>
     rawRequest(url, '/login', { method: 'POST', headers: { ...FORM, ...headers }, body })
@@ -199,14 +199,14 @@ test('an allowed origin may call the API, but cannot sign a visitor in', async (
   expect([answer.status, answer.headers['set-cookie']]).toEqual([403, undefined])
 })
 
-test('the page that asks shows a token as text, whatever stands in it', async () => {
+test('the login form shows the token as escaped text', async () => {
   const { url } = await startServer({ tokens: TOKENS })
   const answer = await rawRequest(url, `/login?token=${encodeURIComponent('"><script>x()</script>')}`)
   expect(answer.text).not.toContain('<script>')
   expect(answer.text).toContain('&quot;&gt;&lt;script&gt;')
 })
 
-test('a hashed token opens with the token and with nothing else', async () => {
+test('a configured token hash accepts the token, and neither the hash nor parts of it', async () => {
   const token = newToken()
   const hashed = hashToken(token)
   const { url } = await startServer({ tokens: { [hashed]: 'ann' } })

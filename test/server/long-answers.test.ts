@@ -12,7 +12,7 @@ import { temporaryFolder } from '../support/temporary-folder.js'
 const JSON_TYPE = { 'content-type': 'application/json' }
 const ADK_SESSIONS = '/apps/lango/users/user/sessions'
 
-test('a completion of a megabyte arrives unchanged, whatever its pieces separate', async () => {
+test('a completion of a megabyte arrives unchanged, with escapes and emoji split between pieces', async () => {
   const piece = 'A "quote", a \\ backslash, \u0000 NUL,\n\ud83d\ude00 and \u20ac. '
   const answer = `x${piece.repeat(30_000)}`
   const provider = new ScriptedProvider(() => ({ text: answer }), { id: 'play' })

@@ -21,7 +21,7 @@ async function until(client: LangoClient, runId: string, type: RunEvent['type'])
   for await (const event of client.follow(runId)) if (event.type === type) return
 }
 
-test('returns what is served, the user, and the models', async () => {
+test('GET /api/info returns the agent, the user and the models', async () => {
   const { client } = await startServer()
   expect(await client.info()).toMatchObject({
     app: 'lango',
@@ -38,7 +38,7 @@ test('returns what is served, the user, and the models', async () => {
   expect(models.length).toBeGreaterThan(0)
 })
 
-test('a question is answered again in a variant of the chat; one is listed, and all are deleted with it', async () => {
+test('a question is answered again in a variant of the session; one is listed, and all are deleted with it', async () => {
   const { client } = await startServer()
   await say(client, 'chat', 'say 2')
   await say(client, 'chat', 'say 3')
@@ -68,7 +68,7 @@ test('a question is answered again in a variant of the chat; one is listed, and 
   await expect(client.session(copy.sessionId)).rejects.toMatchObject({ code: 'session-not-found' })
 })
 
-test('the title of a chat follows the first message of the variant that is shown, unless somebody gave it', async () => {
+test('the title of a session follows the first message of the variant that is shown, unless it was set', async () => {
   const { client } = await startServer()
   await say(client, 'chat', 'say 2')
   const copy = await client.fork('chat', { throughSeq: 0 })
@@ -79,7 +79,7 @@ test('the title of a chat follows the first message of the variant that is shown
   expect(await client.showVariant(copy.sessionId, 'chat')).toMatchObject({ title: 'Counting' })
 })
 
-test('a session is made, named, found, copied and deleted', async () => {
+test('a session is created, renamed, found, copied and deleted', async () => {
   const { client } = await startServer()
   await client.createSession({ sessionId: 'a/b ü?#', title: 'Odd name' })
   await client.createSession({ title: 'Other' })
@@ -102,7 +102,7 @@ test('a session is made, named, found, copied and deleted', async () => {
   await expect(client.deleteSession('a/b ü?#')).rejects.toMatchObject({ status: 404 })
 })
 
-test('deleting the last session of a user tells how much `user:` state stays', async () => {
+test('deleting the last session of a user returns how much `user:` state is kept', async () => {
   const { client, runtime, url } = await startServer()
   const { app: appName } = await runtime.info()
   for (const sessionId of ['one', 'two']) await client.createSession({ sessionId })
@@ -116,7 +116,7 @@ test('deleting the last session of a user tells how much `user:` state stays', a
   expect([await kept('one'), await kept('two')]).toEqual([null, '1'])
 })
 
-test('a title has up to 200 characters, whatever each takes in UTF-16', async () => {
+test('a session title has up to 200 characters, surrogate pairs counted as one', async () => {
   const { client } = await startServer()
   const title = '😀'.repeat(200)
   expect(await client.createSession({ sessionId: 'one', title })).toMatchObject({ title })
@@ -125,7 +125,7 @@ test('a title has up to 200 characters, whatever each takes in UTF-16', async ()
   await expect(client.renameSession('one', `${title}x`)).rejects.toMatchObject(refusal)
 })
 
-test('messages are read in pages from either end', async () => {
+test('messages of a session are read in pages from either end', async () => {
   const { client } = await startServer()
   for (const text of ['say 1', 'say 2', 'say 3']) await say(client, 's1', text)
   const newest = await client.messages('s1', { limit: 2 })
@@ -137,7 +137,7 @@ test('messages are read in pages from either end', async () => {
   expect((await client.messages('s1', { afterSeq: 4 })).messages.map(({ seq }) => seq)).toEqual([5, 6])
 })
 
-test('a run is inspected, its session is judged, and its runs are listed', async () => {
+test('a run is inspected, its session is linted, and its runs are listed', async () => {
   const { client } = await startServer()
   const events = await say(client, 's1', 'search')
   const runId = events[0]?.runId ?? ''
@@ -148,7 +148,7 @@ test('a run is inspected, its session is judged, and its runs are listed', async
   expect((await client.runs('s1')).runs).toEqual([await client.run(runId)])
 })
 
-test('the same run id starts one run, and cannot be taken for another session', async () => {
+test('the same run id twice starts one run, and is refused in another session', async () => {
   const { client } = await startServer()
   const runId = randomUUID()
   const request = { text: 'slow 10 5', runId }
@@ -176,7 +176,7 @@ test('a busy session refuses a second run, or queues it', async () => {
   expect(await client.run(first.runId)).toMatchObject({ finishReason: 'aborted' })
 })
 
-test('a run that is stopped while it waits ends as a run', async () => {
+test('a queued run that is stopped ends with run-finish', async () => {
   const { client } = await startServer()
   await client.start('s1', { text: 'hang' })
   const { runId } = await client.start('s1', { text: 'say 2', whenBusy: 'queue' })
@@ -185,7 +185,7 @@ test('a run that is stopped while it waits ends as a run', async () => {
   expect((await events).at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'aborted' })
 })
 
-test('a tool waits for an answer, which counts once', async () => {
+test('a tool waits for an approval, which is accepted once', async () => {
   const { client } = await startServer()
   const { runId } = await client.start('s1', { text: 'danger' })
   await until(client, runId, 'approval-request')
@@ -197,7 +197,7 @@ test('a tool waits for an answer, which counts once', async () => {
   await expect(client.approve(runId, 'call-danger', 'no')).rejects.toMatchObject({ status: 404 })
 })
 
-test('attachments reach the history', async () => {
+test('attachments of a run are stored in the history', async () => {
   const { client } = await startServer()
   const file = { mimeType: 'image/png', data: Buffer.from('not really').toString('base64'), name: 'a.png' }
   const { runId } = await client.start('s1', { text: 'say 1', files: [file] })
@@ -206,7 +206,7 @@ test('attachments reach the history', async () => {
   expect(messages[0]?.parts).toContainEqual(expect.objectContaining({ type: 'media', mimeType: 'image/png' }))
 })
 
-test('a deleted session takes its run along', async () => {
+test('deleting a session deletes its active run', async () => {
   const { client } = await startServer()
   const { runId } = await client.start('s1', { text: 'hang' })
   await client.deleteSession('s1')
@@ -220,14 +220,14 @@ test.each([
   ['a run id that is no UUID', { text: 'x', runId: '1' }],
   ['text that is no text', { text: 7 }],
   ['a file that is not base64', { files: [{ mimeType: 'image/png', data: '§' }] }],
-])('a run with %s is refused with a sentence', async (_name, request) => {
+])('starting a run with %s is refused with a sentence', async (_name, request) => {
   const { client } = await startServer()
   const refused = await client.start('s1', request as never).catch(error => error)
   expect(refused).toMatchObject({ code: 'invalid-argument', status: 400 })
   expect(refused.message).toMatch(/\.$/)
 })
 
-test('a session says that it runs for as long as it does', async () => {
+test('a session is listed as running while its run lasts', async () => {
   const { client } = await startServer()
   await say(client, 'still', 'say 1')
   const { runId } = await client.start('busy', { text: 'slow 2000 20' })

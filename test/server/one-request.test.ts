@@ -25,7 +25,7 @@ async function eventsOf(response: Response, atMost = Number.POSITIVE_INFINITY): 
   return events
 }
 
-test('the answer to the request has all events of the run', async () => {
+test('starting a run with Accept: text/event-stream returns all events of the run', async () => {
   const { url } = await startServer()
   const response = await post(url, { text: 'Hello.' })
   expect(response.status).toBe(200)
@@ -38,7 +38,7 @@ test('the answer to the request has all events of the run', async () => {
   expect(events).toEqual(await readEvents(url, runId))
 })
 
-test('the run goes on when the connection is lost, and its other events are read by number', async () => {
+test('a run that streams its events continues when the connection is lost, and the other events are read by number', async () => {
   const { url, client } = await startServer()
   const response = await post(url, { text: 'slow 20 20' })
   const runId = response.headers.get('x-lango-run') ?? ''
@@ -49,7 +49,7 @@ test('the run goes on when the connection is lost, and its other events are read
   expect([...seen, ...rest]).toEqual(await readEvents(url, runId))
 })
 
-test('the same request again has the events of the run that it started', async () => {
+test('a streaming start that is repeated with its Idempotency-Key returns the events of the same run', async () => {
   const { url, client } = await startServer()
   const headers = { 'idempotency-key': 'payment-7' }
   const first = await eventsOf(await post(url, { text: 'Hello.' }, headers))
@@ -62,14 +62,14 @@ test('the same request again has the events of the run that it started', async (
 test.each([
   ['none', undefined],
   ['both', `application/json, ${STREAM}`],
-])('a caller that names %s of the two forms gets JSON', async (_, accept) => {
+])('starting a run with %s of the two media types in Accept returns JSON', async (_, accept) => {
   const { url } = await startServer()
   const response = await post(url, { text: 'Hello.' }, { accept: accept ?? '*/*' })
   expect(response.status).toBe(202)
   expect(await response.json()).toMatchObject({ sessionId: 's' })
 })
 
-test('what is refused is refused before the run begins', async () => {
+test('a streaming start is refused before the run begins', async () => {
   const { url, client } = await startServer({ limits: { streamsPerUser: 1 } })
   const bad = await post(url, { nothing: true })
   expect(bad.status).toBe(400)

@@ -37,7 +37,7 @@ const TRANSCRIPT = Buffer.from('[{"role":"user","content":"Hi"}]').toString('bas
 const describedBy = (url: string): Promise<Document> =>
   rawRequest(url, '/api/openapi.json').then(answer => answer.json())
 
-test('the description is whole: references lead somewhere, operations are named once, parameters are there', async () => {
+test('the OpenAPI document is consistent: references resolve, operation ids are unique, path parameters are declared', async () => {
   const { url } = await startServer()
   const document = await describedBy(url)
   expect(document.openapi).toBe('3.1.0')
@@ -63,7 +63,7 @@ test('the description is whole: references lead somewhere, operations are named 
   }
 })
 
-test('every route answers as the description says, without a field that it does not name', async () => {
+test('every route responds as the OpenAPI document says, without a field that it does not name', async () => {
   const { url, client, runtime } = await startServer()
   const document = await describedBy(url)
   const { runId } = await client.start('s1', { text: 'search' })

@@ -13,7 +13,7 @@ import { rawRequest } from '../support/raw-request.js'
 import { startServer } from '../support/start-server.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 
-test('the page is asked for every time, its files never again, and smaller when they can be', async () => {
+test('the page is revalidated every time, its files are cached forever, and compressed where possible', async () => {
   const folder = await temporaryFolder()
   await mkdir(`${folder}/assets`, { recursive: true })
   await writeFile(`${folder}/index.html`, '<p>the page</p>')
@@ -56,7 +56,7 @@ test('the page is asked for every time, its files never again, and smaller when 
   expect((await rawRequest(url, '/assets/gone-0a1b2c3d.js')).status).toBe(404)
 })
 
-test('a page that was not built says how to build it', async () => {
+test('a server without a built page responds with how to build it', async () => {
   const { url } = await startServer({ webRoot: `${await temporaryFolder()}/nothing` })
   const page = await rawRequest(url, '/')
   expect(page.status).toBe(503)
@@ -83,7 +83,7 @@ test('the API is described by an OpenAPI 3.1 document and a page that loads noth
   expect(page.text).not.toMatch(/(src|href)="(https?:)?\/\/|<script|style=/)
 })
 
-test('health, readiness and counts are true statements', async () => {
+test('/api/health, /api/ready and /metrics report the state of the server', async () => {
   const { url, client } = await startServer()
   expect((await rawRequest(url, '/api/health')).json()).toEqual({ status: 'ok' })
   expect((await rawRequest(url, '/api/ready')).json()).toEqual({ status: 'ready' })
@@ -102,7 +102,7 @@ test('health, readiness and counts are true statements', async () => {
     expect(line).toMatch(/^(# (HELP|TYPE) |[a-z_0-9]+(\{[^}]*\})? [\d.e-]+$)/)
 })
 
-test('a path that does not exist is answered with a problem document', async () => {
+test('an unknown path gets a problem document', async () => {
   const { url } = await startServer()
   const answer = await rawRequest(url, '/api/nothing')
   expect(answer.status).toBe(404)

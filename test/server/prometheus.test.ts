@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Registry } from '../../src/server/prometheus.js'
 
-test('a histogram counts every bucket from its limit up, and the sum', () => {
+test('a Prometheus histogram has cumulative buckets and the sum', () => {
   const registry = new Registry()
   const seconds = registry.histogram('wait_seconds', 'Waiting \\ with\na break.', [0.5, 1])
   for (const value of [0.5, 0.7, 3]) seconds.observe(value, { model: 'a "b"' })
@@ -17,7 +17,7 @@ test('a histogram counts every bucket from its limit up, and the sum', () => {
   ])
 })
 
-test('values that are no finite numbers are written as Prometheus reads them', () => {
+test('infinite values and NaN are written in the syntax of Prometheus', () => {
   const registry = new Registry()
   const [one, other, third] = ['a', 'b', 'c'].map(name => registry.gauge(name, name))
   one?.set(Number.NaN)

@@ -57,7 +57,7 @@ test('a run continues when its only follower disconnects, and its answer is stor
   expect(messages.at(-1)?.parts).toEqual([{ type: 'text', text: expect.stringContaining('word20') }])
 })
 
-test('a client that requests events after the end gets 204', async () => {
+test('a request for events after the last one of a run gets 204', async () => {
   const { client, url } = await startServer()
   const { runId } = await client.start('s1', { text: 'say 1' })
   const all = await readEvents(url, runId)

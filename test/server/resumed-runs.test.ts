@@ -51,7 +51,7 @@ function post(server: { url: string }, path: string, body: object, headers: Reco
   return fetch(`${server.url}${path}`, { method: 'POST', headers: json, body: JSON.stringify(body) })
 }
 
-test('a run that waits for a person is shown with its question, and takes the answer', async () => {
+test('a run that waits for a person is returned with its question, and accepts the answer', async () => {
   const store = await storeUrl()
   const runId = await storeWaitingRun(store)
   const { client, runtime } = await startServer({ store })
@@ -101,7 +101,7 @@ test('a follower gets the events of the attempt that continues the run', async (
   expect(seen).toEqual(['text-delta', 'run-resumed', 'step-restart', 'text-delta', 'usage', 'run-finish'])
 })
 
-test('the AI SDK’s stream ends the half answer as void, and a later stream is without it', async () => {
+test('the AI SDK’s stream ends a half answer that restarts as void, and a later stream is without it', async () => {
   const store = await storeUrl()
   const runId = await storeWaitingRun(store, { state: 'running', events: [say('The ans')] })
   const server = await startServer({ store })
@@ -157,7 +157,7 @@ const danger = { model: 'lango', messages: [{ role: 'user', content: 'danger' }]
 const inSession = { 'x-lango-session': 's1' }
 const waiting = { status: 'waiting', waitsFor: [{ callId: 'call-danger', tool: 'danger', asks: 'approval' }] }
 
-test('OpenAI’s completion of a run that waits says so, in words and as data', async () => {
+test('OpenAI’s completion of a run that waits for a person says so in its text and as data', async () => {
   const store = await storeUrl()
   const server = await startServer({ store })
   const send = () => post(server, '/v1/chat/completions', danger, inSession)
@@ -169,7 +169,7 @@ test('OpenAI’s completion of a run that waits says so, in words and as data', 
   })
 })
 
-test('OpenAI’s stream of a run that waits ends with what it waits for', async () => {
+test('OpenAI’s stream of a run that waits for a person ends with the question', async () => {
   const store = await storeUrl()
   const server = await startServer({ store })
   const send = () => post(server, '/v1/chat/completions', { ...danger, stream: true }, inSession)
@@ -179,7 +179,7 @@ test('OpenAI’s stream of a run that waits ends with what it waits for', async 
   expect(chunks.at(-1)).toMatchObject({ choices: [{ finish_reason: 'stop' }], lango: { ...waiting, runId } })
 })
 
-test('ADK’s run that waits returns its events and says what it waits for', async () => {
+test('ADK’s /run of a run that waits for a person returns its events and the question', async () => {
   const store = await storeUrl()
   const server = await startServer({ store })
   await server.client.createSession({ sessionId: 's1' })

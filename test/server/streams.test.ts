@@ -23,23 +23,27 @@ async function eventually(fact: () => Promise<boolean>): Promise<void> {
 }
 
 for (const count of [20, 200])
-  test(`${count} open streams on one process lose and double nothing`, longUnless(count === 20), async () => {
-    const { client, url } = await startServer({ limits: { streamsPerUser: count } })
-    const runs = await Promise.all(
-      numbers(1, 4).map(index => client.start(`s${index}`, { text: 'slow 100 5' })),
-    )
-    const streams = numbers(0, count - 1).map(index =>
-      readEvents(url, runs[index % runs.length]?.runId ?? ''),
-    )
-    const read = await Promise.all(streams)
-    expect(read).toHaveLength(count)
-    for (const events of read) {
-      expect(events.map(({ seq }) => seq)).toEqual(numbers(1, 103))
-      expect(events.at(-1)).toMatchObject({ type: 'run-finish', text: expect.stringContaining('word100') })
-    }
-    await eventually(async () => (await metric(url, 'lango_streams_open')) === 0)
-    expect(await metric(url, 'lango_events_sent_total')).toBe(count * 103)
-  })
+  test(
+    `${count} open streams on one process miss and repeat no event`,
+    longUnless(count === 20),
+    async () => {
+      const { client, url } = await startServer({ limits: { streamsPerUser: count } })
+      const runs = await Promise.all(
+        numbers(1, 4).map(index => client.start(`s${index}`, { text: 'slow 100 5' })),
+      )
+      const streams = numbers(0, count - 1).map(index =>
+        readEvents(url, runs[index % runs.length]?.runId ?? ''),
+      )
+      const read = await Promise.all(streams)
+      expect(read).toHaveLength(count)
+      for (const events of read) {
+        expect(events.map(({ seq }) => seq)).toEqual(numbers(1, 103))
+        expect(events.at(-1)).toMatchObject({ type: 'run-finish', text: expect.stringContaining('word100') })
+      }
+      await eventually(async () => (await metric(url, 'lango_streams_open')) === 0)
+      expect(await metric(url, 'lango_events_sent_total')).toBe(count * 103)
+    },
+  )
 
 /** More than the 2 MB of events that are kept in memory for followers: calls with large arguments, or many words. */
 const LARGE_CALLS = Array.from({ length: 24 }, (_, index) => ({
@@ -92,7 +96,7 @@ async function largeRun(store: SessionStore, events: number, bytes: number): Pro
   return runId
 }
 
-test('a stream that is opened and never read is closed, and holds one page at most', async () => {
+test('an event stream that is opened and never read is closed, and holds one page at most', async () => {
   const server = await startServer({
     store: `sqlite:${await temporaryFolder()}/lango.db`,
     limits: { stalledMs: 300 },
@@ -119,7 +123,7 @@ function countReads({ store: { runs } }: Runtime): { count: number } {
   return reads
 }
 
-test('a client that reads slowly gets everything', async () => {
+test('a client that reads an event stream slowly gets everything', async () => {
   const { url, runtime } = await startServer({
     store: `sqlite:${await temporaryFolder()}/lango.db`,
     limits: { stalledMs: 5000 },
@@ -138,7 +142,7 @@ test('a client that reads slowly gets everything', async () => {
   expect(text).toContain('id: 150\ndata: {"type":"run-finish"')
 })
 
-test('a silent stream is kept open by comments', async () => {
+test('a silent event stream is kept open by comments', async () => {
   const { client, url } = await startServer({ limits: { heartbeatMs: 20 } })
   const { runId } = await client.start('s1', { text: 'hang' })
   const response = await fetch(`${url}/api/runs/${runId}/events`)

@@ -32,7 +32,7 @@ async function start() {
   return { billed, client: createClient({ baseUrl: server.url }), url: server.url }
 }
 
-test('a run with a budget ends there, goes on with another, and both are in the usage', async () => {
+test('a run ends at its spending limit, continues with a higher one, and both parts are in the usage', async () => {
   const { billed, client } = await start()
   const { runId } = await client.start('s', { text: 'Go', budget: { perRunUsd: 0.06 } })
   const finishOf = async (id: string) => {
@@ -56,7 +56,7 @@ test.each([
   { perRunUsd: 0 },
   { perUserUsdPerDay: 1000, perRunUsd: 1 },
   { perRunUsd: 1, unknownPrice: 'ignore' },
-])('a body cannot set %j', async budget => {
+])('a run with the budget %j in its body is refused', async budget => {
   const { url, billed } = await start()
   const answer = await fetch(`${url}/api/sessions/s/runs`, {
     method: 'POST',

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { AttemptLimit, MOST_ADDRESSES } from './attempt-limit.js'
 
-test('memory stays bounded when every attempt comes from another address', () => {
+test('AttemptLimit keeps a bounded number of addresses when every attempt comes from another one', () => {
   const limit = new AttemptLimit({ attempts: 2, windowMs: 1000, now: () => 0 })
   for (let i = 0; i < MOST_ADDRESSES + 50; i++) {
     limit.failed(`address-${i}`, 'wrong')
@@ -12,7 +12,7 @@ test('memory stays bounded when every attempt comes from another address', () =>
   expect(limit.wasAccepted(`address-${MOST_ADDRESSES}`, 0)).toBe(true)
 })
 
-test('what one address keeps is bounded by the number of attempts', () => {
+test('AttemptLimit limits an address after its attempts and reports that once', () => {
   const limited: string[] = []
   const limit = new AttemptLimit({ attempts: 3, windowMs: 1000, now: () => 0, onLimit: a => limited.push(a) })
   for (let i = 0; i < 3; i++) limit.failed('a', `wrong-${i}`)
@@ -21,7 +21,7 @@ test('what one address keeps is bounded by the number of attempts', () => {
   expect(limited).toEqual(['a'])
 })
 
-test('attempts of an earlier window do not count', () => {
+test('AttemptLimit does not count attempts of an earlier window', () => {
   let now = 0
   const limit = new AttemptLimit({ attempts: 2, windowMs: 1000, now: () => now })
   limit.failed('a', 'first')

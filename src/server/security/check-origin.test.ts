@@ -40,7 +40,7 @@ test.each([
   [OPEN, 'chat.example.com:8443', true],
   [OPEN, 'named.example.com:18789', true],
   [OPEN, 'rebound.example.com', false],
-])('%o answers for %s: %s', (rules, host, isAnswered) => {
+])('a server with %o accepts the host name %s: %s', (rules, host, isAnswered) => {
   const check = () => checkOrigin(rules, asked({ host }))
   if (isAnswered) expect(check()).toBeUndefined()
   else expect(check).toThrowError('host name is not allowed')
@@ -57,7 +57,7 @@ test.each<[Partial<Asked>, 'own' | 'allowed' | 'refused']>([
   [{ fetchSite: 'cross-site', fetchMode: 'navigate', method: 'POST' }, 'refused'],
   [{ fetchSite: 'same-origin', method: 'POST' }, 'own'],
   [{ fetchSite: 'none', method: 'POST' }, 'own'],
-])('a page that says %o is %s', (facts, outcome) => {
+])('a request of a page with %o is %s', (facts, outcome) => {
   const check = () => checkOrigin(LOOPBACK, asked(facts))
   if (outcome === 'refused') expect(check).toThrowError('A page of another site')
   else expect(check()).toBe(outcome === 'allowed' ? facts.origin : undefined)

@@ -36,6 +36,6 @@ test.each([
   ['10.0.0.0/8/8', false],
   ['10.0.0', false],
   ['proxy.example.com', false],
-])('%s is an address or a range: %s', (text, expected) => {
+])('isAddressRange(%s) is %s', (text, expected) => {
   expect(isAddressRange(text)).toBe(expected)
 })

@@ -73,7 +73,7 @@ async function taskOf(response: Response): Promise<WireTask> {
   return result.task
 }
 
-test('the card names both versions, and may be read without a token', async () => {
+test('the agent card of A2A names both versions, and may be read without a token', async () => {
   const { url } = await startProtocolServer({ serve: { tokens: { [ANN]: 'ann' } } })
   const response = await fetch(`${url}/.well-known/agent-card.json`)
   expect(response.status).toBe(200)
@@ -111,7 +111,7 @@ test.each([
   ],
   ['a tenant', sending(user('x'), { tenant: 'other' }), -32004],
   ['all tasks', rpc('ListTasks', {}), -32004],
-])('%s is refused with an error of JSON-RPC', async (_name, body, code) => {
+])('an A2A request with %s is refused with an error of JSON-RPC', async (_name, body, code) => {
   const { url } = await startProtocolServer({ script: searchThenTell })
   const response = await post(`${url}/a2a`, body)
   expect(response.status).toBeGreaterThanOrEqual(400)
@@ -122,7 +122,7 @@ test.each([
   })
 })
 
-test('REST has the errors of Google’s APIs; a version that is not spoken is refused', async () => {
+test('A2A over REST has the errors of Google’s APIs, and an unsupported version is refused', async () => {
   const { url } = await startProtocolServer({ script: searchThenTell })
   const unknown = await fetch(`${url}/a2a/tasks/${crypto.randomUUID()}`)
   expect(unknown.status).toBe(404)
@@ -135,7 +135,7 @@ test('REST has the errors of Google’s APIs; a version that is not spoken is re
   expect(await version.json()).toMatchObject({ id: 7, error: { code: -32009 } })
 })
 
-test('a wrong token has the form of the protocol, and tasks of others do not exist', async () => {
+test('A2A refuses a missing token with an error of JSON-RPC, and reports tasks of other users as not found', async () => {
   const { url } = await startProtocolServer({ serve: { tokens: { [ANN]: 'ann', [BOB]: 'bob' } } })
   const refused = await post(`${url}/a2a`, sending(user('x')))
   expect(refused.status).toBe(401)
@@ -152,7 +152,7 @@ test('a wrong token has the form of the protocol, and tasks of others do not exi
   expect((await taskOf(await post(`${url}/a2a`, sending(message), bob))).id).not.toBe(id)
 })
 
-test('an approval is answered in another process than the one that asked', async () => {
+test('an approval over A2A is answered in another process than the one that asked', async () => {
   const folder = await makeFolder()
   const store = `sqlite:${folder}/a.db`
   const first = await startProtocolServer({ script: dangerScript, store })
@@ -170,7 +170,7 @@ test('an approval is answered in another process than the one that asked', async
   await removeFolder(folder)
 })
 
-test('an answer that is sent again is the same outcome, by its id and by what it answers, in any process', async () => {
+test('an approval that is sent again over A2A has the same outcome, by its id and by its question, in any process', async () => {
   const executed: string[] = []
   const store = `sqlite:${join(await temporaryFolder(), 'lango.db')}`
   const options = { store, script: twoDangers, tools: [danger(executed)] }
@@ -209,7 +209,7 @@ test('an answer that is sent again is the same outcome, by its id and by what it
   expect(await one.runtime.listRuns(key, { limit: 10 })).toHaveLength(1)
 })
 
-test('a message can be sent without waiting for its answer', async () => {
+test('an A2A message with returnImmediately returns before the answer', async () => {
   const { url } = await startProtocolServer({ script: searchThenTell })
   const configuration = { returnImmediately: true }
   const { id } = await taskOf(await post(`${url}/a2a`, sending(user('apples'), { configuration })))

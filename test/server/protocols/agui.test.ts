@@ -58,7 +58,7 @@ const dangerScript = ({ messages, lastUserText }: RequestSummary): ScriptStep =>
 const interruptsOf = (events: readonly Sent[]) =>
   (events.at(-1)?.outcome as { interrupts?: { id: string }[] } | undefined)?.interrupts ?? []
 
-test('every event satisfies the schema of the protocol', async () => {
+test('every AG-UI event satisfies the schema of the protocol', async () => {
   const { url } = await startProtocolServer({ script: searchThenTell })
   const response = await post(url, input({ state: { mood: 'good' } }))
   const runId = response.headers.get('x-lango-run')
@@ -89,7 +89,7 @@ test.each([
   ],
   ['an unknown model', input({ forwardedProps: { lango: { model: 'none/such' } } }), 400],
   ['a bad resume entry', input({ resume: [{ interruptId: 'i', status: 'maybe' }] }), 400],
-])('%s is refused with the event of a failed run', async (_name, body, status) => {
+])('an AG-UI request with %s is refused with RUN_ERROR', async (_name, body, status) => {
   const { url } = await startProtocolServer({ script: searchThenTell })
   const response = await post(url, body)
   expect(response.status).toBe(status)
@@ -99,7 +99,7 @@ test.each([
   expect(error).toMatchObject({ type: 'RUN_ERROR', code: 'invalid-argument', message: expect.any(String) })
 })
 
-test('a wrong token and a wrong method have the same form', async () => {
+test('AG-UI refuses a wrong token and a wrong method with RUN_ERROR', async () => {
   const tokens = { 'a-long-enough-token-of-ann': 'ann' }
   const { url } = await startProtocolServer({ script: searchThenTell, serve: { tokens } })
   const refused = await post(url, input(), { authorization: 'Bearer wrong-wrong-wrong-wrong' })
@@ -110,7 +110,7 @@ test('a wrong token and a wrong method have the same form', async () => {
   expect(await read.json()).toMatchObject({ type: 'RUN_ERROR', code: 'wrong-method' })
 })
 
-test('an approval of another user’s run is not taken, nor is its run id', async () => {
+test('AG-UI refuses an approval of another user’s run, and its run id', async () => {
   const executed: string[] = []
   const tokens = { 'a-long-enough-token-of-ann': 'ann', 'a-long-enough-token-of-bob': 'bob' }
   const { url } = await startProtocolServer({
@@ -131,7 +131,7 @@ test('an approval of another user’s run is not taken, nor is its run id', asyn
   expect(executed).toEqual([])
 })
 
-test('a message while an interrupt is open is refused; with the answer, both are done in order', async () => {
+test('an AG-UI message while an interrupt is open is refused; with the answer, both are done in order', async () => {
   const executed: string[] = []
   const { url, provider } = await startProtocolServer({ script: dangerScript, tools: [danger(executed)] })
   const asked = await eventsOf(await post(url, input({ messages: [user('danger')] })))
@@ -155,7 +155,7 @@ test('a message while an interrupt is open is refused; with the answer, both are
   expect(provider.violations).toEqual([])
 })
 
-test('a message that is sent again is one run: at once, after its answer, in another process; unless another answer is wanted', async () => {
+test('an AG-UI message that is sent again is one run: at once, after its answer, in another process; unless another answer is requested', async () => {
   const store = `sqlite:${join(await temporaryFolder(), 'lango.db')}`
   const [one, other] = [
     await startProtocolServer({ store, script: searchThenTell }),
@@ -191,7 +191,7 @@ test('a message that is sent again is one run: at once, after its answer, in ano
   expect(wrong.status).toBe(400)
 })
 
-test('an approval is answered in another process than the one that asked', async () => {
+test('an AG-UI interrupt is answered in another process than the one that asked', async () => {
   const folder = await makeFolder()
   const executed: string[] = []
   const store = `sqlite:${folder}/a.db`
@@ -211,7 +211,7 @@ test('an approval is answered in another process than the one that asked', async
   await removeFolder(folder)
 })
 
-test('the history of a thread that is new here is stored, with pictures', async () => {
+test('the history of an AG-UI thread that is new to the server is stored, with pictures', async () => {
   const { url, runtime, provider } = await startProtocolServer({ script: searchThenTell })
   const messages = [
     { id: 's', role: 'system', content: 'Be brief.' },
@@ -230,7 +230,7 @@ test('the history of a thread that is new here is stored, with pictures', async 
   expect(provider.violations).toEqual([])
 })
 
-test('a stop of the run is a cancelled outcome', async () => {
+test('an AG-UI run that is stopped has the outcome cancelled', async () => {
   const { url } = await startProtocolServer({ script: dangerScript, tools: [danger([])] })
   const runId = crypto.randomUUID()
   await eventsOf(await post(url, input({ runId, messages: [user('danger')] })))

@@ -61,29 +61,35 @@ const ASKED: Asking[] = [
   { api: 'responses', stream: true },
 ]
 
-test.each(ASKED)('$api, stream $stream: an answer that is no JSON is corrected once', async asking => {
-  const { url, provider } = await startProtocolServer({ script: dictated })
-  expect(await ask(url, asking, 'It is cold.\n{"a":1}')).toBe('{"a":1}')
-  expect(provider.requests).toHaveLength(2)
-  expect(await ask(url, asking, '```json¶{"a":2}¶```\nnever')).toBe('{"a":2}')
-  await expect(ask(url, asking, 'no\nagain no')).rejects.toThrow(
-    /does not satisfy .* also after a correction/,
-  )
-  expect(provider.requests).toHaveLength(5)
-  // A schema that is not strict, and that nothing can be checked with, is sent to the model as it is.
-  expect(await ask(url, asking, '{"a":3}', { ...SCHEMA, not: { required: ['b'] } })).toBe('{"a":3}')
-  expect(JSON.stringify(provider.requests.at(-1)?.body)).toContain('"not"')
-  expect(provider.violations).toEqual([])
-})
+test.each(ASKED)(
+  '$api, stream $stream: an answer that does not satisfy its JSON schema is corrected once',
+  async asking => {
+    const { url, provider } = await startProtocolServer({ script: dictated })
+    expect(await ask(url, asking, 'It is cold.\n{"a":1}')).toBe('{"a":1}')
+    expect(provider.requests).toHaveLength(2)
+    expect(await ask(url, asking, '```json¶{"a":2}¶```\nnever')).toBe('{"a":2}')
+    await expect(ask(url, asking, 'no\nagain no')).rejects.toThrow(
+      /does not satisfy .* also after a correction/,
+    )
+    expect(provider.requests).toHaveLength(5)
+    // A schema that is not strict, and that nothing can be checked with, is sent to the model as it is.
+    expect(await ask(url, asking, '{"a":3}', { ...SCHEMA, not: { required: ['b'] } })).toBe('{"a":3}')
+    expect(JSON.stringify(provider.requests.at(-1)?.body)).toContain('"not"')
+    expect(provider.violations).toEqual([])
+  },
+)
 
-test.each(ASKED)('$api, stream $stream: JSON that lacks a field', async asking => {
-  const { url } = await startProtocolServer({ script: dictated })
-  const answer = ask(url, asking, '{"b":1}\n{"a":1}')
-  if (asking.stream) await expect(answer).rejects.toThrow('corrected after a part of it was sent')
-  else expect(await answer).toBe('{"a":1}')
-})
+test.each(ASKED)(
+  '$api, stream $stream: JSON that lacks a field is corrected, or an error once a part was sent',
+  async asking => {
+    const { url } = await startProtocolServer({ script: dictated })
+    const answer = ask(url, asking, '{"b":1}\n{"a":1}')
+    if (asking.stream) await expect(answer).rejects.toThrow('corrected after a part of it was sent')
+    else expect(await answer).toBe('{"a":1}')
+  },
+)
 
-test('a strict schema that answers cannot be checked with is refused before anything is stored', async () => {
+test('a strict answer schema that cannot be checked is refused before anything is stored', async () => {
   const { url, provider } = await startProtocolServer({ script: dictated })
   for (const asking of ASKED) {
     const refused = ask(url, asking, 'x', { type: 'array', items: {} })

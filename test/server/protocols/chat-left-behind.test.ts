@@ -44,7 +44,7 @@ function startHeld() {
   return { server, called, letGo }
 }
 
-test('a client that left before the first chunk: its next message stops the run', async () => {
+test('an AI SDK client that left before the first chunk: its next message stops the run', async () => {
   const { server: starting, called } = startHeld()
   const server = await starting
   const leaving = new AbortController()
@@ -57,7 +57,7 @@ test('a client that left before the first chunk: its next message stops the run'
   expect(await reasons(server)).toEqual(['stop', 'aborted'])
 })
 
-test('while the answer is read elsewhere a message is queued, and the run goes on', async () => {
+test('an AI SDK message is queued while another client reads the answer, and the run continues', async () => {
   const { server: starting, called, letGo } = startHeld()
   const server = await starting
   const first = await post(server, [userMessage('apples')])
@@ -77,7 +77,7 @@ test('while the answer is read elsewhere a message is queued, and the run goes o
   expect(await reasons(server)).toEqual(['stop', 'stop'])
 })
 
-test('a client that does not know of the run is queued behind it, though nobody reads it', async () => {
+test('a message of an AI SDK client that does not know of the active run is queued, though nobody reads the run', async () => {
   const { server: starting, called, letGo } = startHeld()
   const server = await starting
   const leaving = new AbortController()
@@ -92,7 +92,7 @@ test('a client that does not know of the run is queued behind it, though nobody 
   expect(await reasons(server)).toEqual(['stop', 'stop'])
 })
 
-test('a message instead of an approval stops the run that waits, and its tool does not run', async () => {
+test('an AI SDK message instead of an approval stops the waiting run, and its tool does not run', async () => {
   const server = await startProtocolServer({
     script: ({ lastUserText, messages }) =>
       lastUserText === 'go' && messages.at(-1)?.role !== 'tool'
@@ -112,7 +112,7 @@ test('a message instead of an approval stops the run that waits, and its tool do
   expect(server.provider.violations).toEqual([])
 })
 
-test('an unknown way of approvals is refused before anything is stored', async () => {
+test('an AI SDK request with an unknown kind of approvals is refused before anything is stored', async () => {
   const server = await startProtocolServer({ script: [{ text: 'Hm.' }] })
   const answer = await post(server, [userMessage('go')], { headers: { 'x-lango-approvals': 'maybe' } })
   expect([answer.status, await answer.text()]).toEqual([

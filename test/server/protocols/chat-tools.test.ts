@@ -1,9 +1,10 @@
-// Tools and options of the client in chat completions: a waiting run goes on with the results, and nothing is ignored.
+// Tools and options of the client in chat completions: a waiting run continues with the results, and nothing is ignored.
 import { join } from 'node:path'
 import OpenAI from 'openai'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Script } from '../../../src/testing/strict/script.js'
 import { temporaryFolder } from '../../support/temporary-folder.js'
+import { longUnless } from '../../support/tiers.js'
 import { type ProtocolServer, sessionIds, startProtocolServer, until } from './support.js'
 
 type Body = OpenAI.Chat.ChatCompletionCreateParamsNonStreaming
@@ -35,10 +36,12 @@ function resultsOf(message: OpenAI.Chat.ChatCompletionMessage): Said[] {
   return [message, ...calls.map(({ id }): Said => ({ role: 'tool', tool_call_id: id, content: '{"ok":1}' }))]
 }
 
-describe.each(['throwaway', 'named'])('in a %s session', kind => {
-  const session = kind === 'named' ? 'weather' : undefined
+for (const session of [undefined, 'weather']) {
+  const where = session === undefined ? 'without a session' : 'in a session'
+  /** Tests whose rule does not depend on the session. */
+  const longInSession = longUnless(session === undefined)
 
-  test('calls of both sides in one answer: the results continue the same run', async () => {
+  test(`chat completions ${where}: results of the client’s tools, called next to the agent’s, continue the same run`, async () => {
     const server = await startProtocolServer({ script: MIXED })
     const client = clientOf(server, session)
     const body: Body = { model: 'lango', messages: [QUESTION], tools: TOOLS }
@@ -68,25 +71,29 @@ describe.each(['throwaway', 'named'])('in a %s session', kind => {
     await until(async () => String(await sessionIds(server.runtime)) === String(ids))
   })
 
-  test('streamed, and a request that is sent twice gets the same answer', async () => {
-    const server = await startProtocolServer({ script: MIXED })
-    const client = clientOf(server, session)
-    const body = { model: 'lango', messages: [QUESTION], tools: TOOLS }
-    const first = await client.chat.completions.stream(body).finalChatCompletion()
-    const message = first.choices[0]?.message
-    expect(message?.tool_calls).toHaveLength(2)
-    if (!message) return
-    const next = { ...body, messages: [QUESTION, ...resultsOf(message)] }
-    const [one, other] = await Promise.all([
-      client.chat.completions.create(next),
-      client.chat.completions.create(next),
-    ])
-    expect(one.choices[0]?.message.content).toBe('It rains.')
-    expect(other.choices[0]?.message.content).toBe('It rains.')
-    expect(server.provider.requests).toHaveLength(2)
-  })
+  test(
+    `chat completions ${where}: streamed tool calls; results that are sent twice get the same answer`,
+    longInSession,
+    async () => {
+      const server = await startProtocolServer({ script: MIXED })
+      const client = clientOf(server, session)
+      const body = { model: 'lango', messages: [QUESTION], tools: TOOLS }
+      const first = await client.chat.completions.stream(body).finalChatCompletion()
+      const message = first.choices[0]?.message
+      expect(message?.tool_calls).toHaveLength(2)
+      if (!message) return
+      const next = { ...body, messages: [QUESTION, ...resultsOf(message)] }
+      const [one, other] = await Promise.all([
+        client.chat.completions.create(next),
+        client.chat.completions.create(next),
+      ])
+      expect(one.choices[0]?.message.content).toBe('It rains.')
+      expect(other.choices[0]?.message.content).toBe('It rains.')
+      expect(server.provider.requests).toHaveLength(2)
+    },
+  )
 
-  test('a new message instead of the results is answered', async () => {
+  test(`chat completions ${where}: a new message after the results is answered`, longInSession, async () => {
     const server = await startProtocolServer({ script: MIXED })
     const client = clientOf(server, session)
     const body: Body = { model: 'lango', messages: [QUESTION], tools: TOOLS }
@@ -101,7 +108,7 @@ describe.each(['throwaway', 'named'])('in a %s session', kind => {
     expect(server.provider.violations).toEqual([])
   })
 
-  test('results with other options start another run, which knows the results', async () => {
+  test(`chat completions ${where}: results with other options start another run, which has the results`, async () => {
     const server = await startProtocolServer({ script: MIXED })
     const client = clientOf(server, session)
     const body: Body = { model: 'lango', messages: [QUESTION], tools: TOOLS }
@@ -116,38 +123,46 @@ describe.each(['throwaway', 'named'])('in a %s session', kind => {
     expect(server.provider.violations).toEqual([])
   })
 
-  test('a missing result is a 400 that names the call', async () => {
-    const server = await startProtocolServer({ script: MIXED })
-    const client = clientOf(server, session)
-    const body: Body = { model: 'lango', messages: [QUESTION], tools: TOOLS }
-    const message = (await client.chat.completions.create(body)).choices[0]?.message
-    if (!message) return
-    const messages = [QUESTION, ...resultsOf(message).slice(0, -1)]
-    const failure = client.chat.completions.create({ ...body, messages })
-    const missing = message.tool_calls?.[1]?.id ?? 'none'
-    await expect(failure).rejects.toThrow(missing)
-  })
+  test(
+    `chat completions ${where}: a missing result is a 400 that names the call`,
+    longInSession,
+    async () => {
+      const server = await startProtocolServer({ script: MIXED })
+      const client = clientOf(server, session)
+      const body: Body = { model: 'lango', messages: [QUESTION], tools: TOOLS }
+      const message = (await client.chat.completions.create(body)).choices[0]?.message
+      if (!message) return
+      const messages = [QUESTION, ...resultsOf(message).slice(0, -1)]
+      const failure = client.chat.completions.create({ ...body, messages })
+      const missing = message.tool_calls?.[1]?.id ?? 'none'
+      await expect(failure).rejects.toThrow(missing)
+    },
+  )
 
-  test('functions of before there were tools', async () => {
-    const script = [{ toolCalls: [{ name: 'get_time' }] }, { text: 'Noon.' }]
-    const server = await startProtocolServer({ script })
-    const client = clientOf(server, session)
-    const body: Body = { model: 'lango', messages: [QUESTION], functions: [{ name: 'get_time' }] }
-    const [choice] = (await client.chat.completions.create(body)).choices
-    expect(choice?.finish_reason).toBe('function_call')
-    expect(choice?.message.function_call).toEqual({ name: 'get_time', arguments: '{}' })
-    if (!choice) return
-    const result: Said = { role: 'function', name: 'get_time', content: '12:00' }
-    const answer = await client.chat.completions.create({
-      ...body,
-      messages: [QUESTION, choice.message, result],
-    })
-    expect(answer.choices[0]?.message.content).toBe('Noon.')
-    expect(server.provider.violations).toEqual([])
-  })
-})
+  test(
+    `chat completions ${where}: the older functions and function_call work as tools do`,
+    longInSession,
+    async () => {
+      const script = [{ toolCalls: [{ name: 'get_time' }] }, { text: 'Noon.' }]
+      const server = await startProtocolServer({ script })
+      const client = clientOf(server, session)
+      const body: Body = { model: 'lango', messages: [QUESTION], functions: [{ name: 'get_time' }] }
+      const [choice] = (await client.chat.completions.create(body)).choices
+      expect(choice?.finish_reason).toBe('function_call')
+      expect(choice?.message.function_call).toEqual({ name: 'get_time', arguments: '{}' })
+      if (!choice) return
+      const result: Said = { role: 'function', name: 'get_time', content: '12:00' }
+      const answer = await client.chat.completions.create({
+        ...body,
+        messages: [QUESTION, choice.message, result],
+      })
+      expect(answer.choices[0]?.message.content).toBe('Noon.')
+      expect(server.provider.violations).toEqual([])
+    },
+  )
+}
 
-test('results reach the waiting run on another process, also without a session', async () => {
+test('results of the client’s tools reach the waiting run on another server, without a session too', async () => {
   const store = `sqlite:${join(await temporaryFolder(), 'lango.db')}`
   const script: Script = ({ messages }) => {
     const isAnswered = messages.at(-1)?.role === 'tool'
@@ -172,7 +187,7 @@ test('results reach the waiting run on another process, also without a session',
   expect(JSON.stringify(other.provider.requests[0]?.body)).toContain('"query')
 })
 
-test('every option reaches the model', async () => {
+test('every option of a chat completion reaches the model', async () => {
   const server = await startProtocolServer({ script: [{ text: '{"a":1}' }] })
   const schema = {
     type: 'object',
@@ -195,7 +210,7 @@ test('every option reaches the model', async () => {
   expect(JSON.stringify(server.provider.requests[0]?.body)).toContain(':99')
 })
 
-test('an answer that must be JSON has nothing of what the agent said before its own tools', async () => {
+test('a chat completion that must be JSON is without the text before the agent’s own tool calls', async () => {
   const script = [
     { text: 'Let me look.', toolCalls: [{ name: 'search', args: { query: 'a' } }] },
     { deltas: ['{"a":', '1}'] },
@@ -209,7 +224,7 @@ test('an answer that must be JSON has nothing of what the agent said before its 
   expect(answer.choices[0]?.message.content).toBe('{"a":1}')
 })
 
-test('what is not there says so in OpenAI’s form', async () => {
+test('an unknown route and a context overflow have errors in OpenAI’s form', async () => {
   const server = await startProtocolServer()
   const client = clientOf(server)
   const embedding = client.embeddings.create({ model: 'lango', input: 'x' })

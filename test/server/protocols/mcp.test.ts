@@ -29,7 +29,7 @@ const post = (url: string, sessionId: string, body: object) =>
 const openStreams = async (url: string) =>
   Number(/^lango_streams_open (\d+)$/m.exec(await (await fetch(`${url}/metrics`)).text())?.[1] ?? -1)
 
-test('streams count against the limit of their user, and are free again when they end', async () => {
+test('MCP streams count against streamsPerUser until they end', async () => {
   const { url, runtime } = await startServer({ limits: { streamsPerUser: 2 } })
   const { client, transport } = await connect(url)
   const { sessionId = '' } = transport
@@ -56,7 +56,7 @@ async function eventuallyRuns(runtime: Awaited<ReturnType<typeof startServer>>['
   return session ? runtime.listRuns(session.key, { limit: 1 }) : []
 }
 
-test('a session without an open request or stream ends', async () => {
+test('an MCP session without an open request or stream ends', async () => {
   const { url } = await startServer({ limits: { mcpIdleMs: 1 } })
   const initialize = {
     id: 1,

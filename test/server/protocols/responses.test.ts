@@ -1,6 +1,6 @@
 // OpenAI's Responses API with OpenAI's own client: events in order, sessions by earlier responses, tools of both sides.
 import OpenAI from 'openai'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import {
   heldTool,
   type ProtocolServer,
@@ -55,7 +55,7 @@ function resultsOf(response: OpenAI.Responses.Response): OpenAI.Responses.Respon
   }))
 }
 
-test('a conversation of several turns: the session of the earlier response continues, and an older one is forked', async () => {
+test('responses: previous_response_id continues its session, and an older one forks it', async () => {
   const server = await startProtocolServer({ script: searchThenTell })
   const client = clientOf(server)
   const first = await client.responses.create({ model: 'lango', input: 'apples', metadata: { a: 'b' } })
@@ -83,7 +83,7 @@ test('a conversation of several turns: the session of the earlier response conti
   expect(JSON.stringify(items.data)).toMatch(/apples.*I found apples.*pears/)
 })
 
-test('a stream has every event in order, and can be read again from any of them', async () => {
+test('a streamed response has every event in order, and can be read again from any of them', async () => {
   const server = await startProtocolServer({ script: MIXED })
   const client = clientOf(server)
   const request = { model: 'lango', input: 'Rain?', tools: [WEATHER] }
@@ -111,12 +111,13 @@ test('a stream has every event in order, and can be read again from any of them'
   expect(await eventsOf(again)).toEqual(events.slice(6))
 })
 
-describe.each([
+test.each([
   ['with the earlier response', true, true],
   ['with the whole history', false, true],
   ['with the whole history, not stored', false, false],
-])('tools of both sides, results %s', (_name, isNamed, store) => {
-  test('continue the same run, once', async () => {
+])(
+  'responses: results of the client’s tools, sent %s, continue the same run once',
+  async (_name, isNamed, store) => {
     const server = await startProtocolServer({ script: MIXED })
     const client = clientOf(server)
     const request: Request = { model: 'lango', input: 'Rain?', tools: [WEATHER], store }
@@ -138,10 +139,10 @@ describe.each([
     expect(server.provider.requests).toHaveLength(2)
     expect(server.provider.violations).toEqual([])
     await until(async () => (await sessionIds(server.runtime)).length === (store ? 1 : 0))
-  })
-})
+  },
+)
 
-test('references to items of earlier responses', async () => {
+test('responses resolve references to items of earlier responses, and refuse unknown ones', async () => {
   const server = await startProtocolServer({ script: MIXED })
   const client = clientOf(server)
   const request: Request = { model: 'lango', tools: [WEATHER], input: 'Rain?' }
@@ -155,7 +156,7 @@ test('references to items of earlier responses', async () => {
   await expect(failure).rejects.toMatchObject({ status: 400, code: 'item_not_found' })
 })
 
-test('other instructions and tools with the results are another run with the history that was sent', async () => {
+test('responses: tool results with other instructions and tools are another run with the history that was sent', async () => {
   const server = await startProtocolServer({ script: MIXED })
   const client = clientOf(server)
   const request: Request = { model: 'lango', instructions: 'Be A.', input: 'Rain?', tools: [WEATHER] }
@@ -172,7 +173,7 @@ test('other instructions and tools with the results are another run with the his
   expect(server.provider.violations).toEqual([])
 })
 
-test('in the background: started at once, retrieved, cancelled', async () => {
+test('a background response is started at once, retrieved, cancelled and deleted', async () => {
   const { tool, called } = heldTool()
   const server = await startProtocolServer({ script: searchThenTell, tools: [tool] })
   const client = clientOf(server)
@@ -186,7 +187,7 @@ test('in the background: started at once, retrieved, cancelled', async () => {
   await expect(client.responses.retrieve(started.id)).rejects.toMatchObject({ status: 404 })
 })
 
-test('a conversation is a session', async () => {
+test('a conversation of the Responses API is a session', async () => {
   const server = await startProtocolServer({ script: searchThenTell })
   const client = clientOf(server)
   const { id } = await client.conversations.create()
@@ -200,7 +201,7 @@ test('a conversation is a session', async () => {
   expect(await sessionIds(server.runtime)).toEqual([])
 })
 
-test('an answer by a schema, and options, reach the model', async () => {
+test('responses send an answer schema and options to the model', async () => {
   const script = [
     { text: 'Let me look.', toolCalls: [{ name: 'search', args: { query: 'a' } }] },
     { deltas: ['{"a":', '1}'] },
@@ -237,14 +238,14 @@ test.each([
     { input: [{ role: 'user', content: [{ type: 'input_image', file_id: 'f' }] }] },
     'unsupported_parameter',
   ],
-])('%s that cannot be used is a 400 that names it', async (param, body, code) => {
+])('a response with an unusable %s is a 400 that names it', async (param, body, code) => {
   const server = await startProtocolServer()
   const failure = clientOf(server).responses.create({ model: 'lango', input: 'hi', ...body } as Request)
   await expect(failure).rejects.toMatchObject({ status: 400, param, code })
   expect(await sessionIds(server.runtime)).toEqual([])
 })
 
-test('a failed run is an error status, and in the background a failed response', async () => {
+test('a failed run is an error status of /v1/responses, and in the background a failed response', async () => {
   const server = await startProtocolServer({ faults: [{ kind: 'auth' }] })
   const client = clientOf(server)
   const failure = client.responses.create({ model: 'lango', input: 'hi' })
