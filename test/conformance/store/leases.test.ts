@@ -2,7 +2,16 @@ import { describe, expect, test } from 'vitest'
 import type { Message, SessionKey } from '../../../src/session/message.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { sql } from '../../../src/store/sql-database.js'
-import { DRIVERS, type Driver, failureOf, fired, newKey, openDatabase, SHARED_DRIVERS, useStore } from './drivers.js'
+import {
+  DRIVERS,
+  type Driver,
+  failureOf,
+  fired,
+  newKey,
+  openDatabase,
+  SHARED_DRIVERS,
+  useStore,
+} from './drivers.js'
 
 const message: Message = { role: 'user', content: 'x', timestamp: 1 }
 

@@ -122,12 +122,30 @@ test('closing does not wait for a statement that waits for a lock', async () => 
     failureOf(store.appendMessage(key, { role: 'user', content: 'x', timestamp: 1 })),
     failureOf(store.updateState(key, { a: 1 })),
   ]
-  await database.query('SELECT pg_sleep(0.2)')
-  await store.close()
-  for (const write of writes) expect((await write).code).toBe('store-unavailable')
+  await untilBlocked(database, 2)
+  const [, ...failures] = await inFastTime(() => Promise.all([store.close(), ...writes]))
+  expect(failures.map(({ code }) => code)).toEqual(['store-unavailable', 'store-unavailable'])
   await unlock()
   await database.drop()
 })
+
+/** Timeouts that begin during this work are over at once. */
+async function inFastTime<T>(work: () => Promise<T>): Promise<T> {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'], shouldClearNativeTimers: true })
+  try {
+    let isOver = false
+    const working = work().finally(() => {
+      isOver = true
+    })
+    while (!isOver) {
+      await vi.advanceTimersByTimeAsync(100)
+      await new Promise(resolve => setImmediate(resolve))
+    }
+    return await working
+  } finally {
+    vi.useRealTimers()
+  }
+}
 
 test('a server that accepts connections and never answers is reported after one timeout, not after five', async () => {
   let connections = 0
@@ -364,10 +382,9 @@ async function otherTransaction(url: string): Promise<pg.Client> {
   return client
 }
 
-/** Waits until a statement of the store waits for a lock. */
-async function untilBlocked(database: TestDatabase): Promise<void> {
-  const blocked =
-    "DO $$ BEGIN WHILE NOT EXISTS (SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()) LOOP PERFORM pg_sleep(0.01), pg_stat_clear_snapshot(); END LOOP; END $$"
+/** Waits until so many statements of the store wait for a lock. */
+async function untilBlocked(database: TestDatabase, count = 1): Promise<void> {
+  const blocked = `DO $$ BEGIN WHILE (SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()) < ${count} LOOP PERFORM pg_sleep(0.01), pg_stat_clear_snapshot(); END LOOP; END $$`
   await database.query(blocked)
 }
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { openStore } from '../../../src/store/open-store.js'
 import { type Child, runScript } from '../../support/child.js'
+import { LONG, longUnless } from '../../support/tiers.js'
 import { type Driver, newKey, SHARED_DRIVERS, useStore } from './drivers.js'
 
 function storeChild(...args: (string | number)[]): Child {
@@ -15,58 +16,82 @@ async function allSucceed(children: readonly Child[]): Promise<void> {
   }
 }
 
-const WRITERS = 8
+/** The number of processes in `npm test`, and in `npm run test:long`. */
+const COUNTS = [3, 8]
 
 describe.each(SHARED_DRIVERS)('processes that share $name', (driver: Driver) => {
   const place = useStore(driver)
 
-  test('eight write to eight sessions and to the app state at once, and nothing is lost', async () => {
-    const { appName } = newKey()
-    const keys = Array.from({ length: WRITERS }, (_, index) => ({
-      appName,
-      userId: 'ann',
-      sessionId: `s${index}`,
-    }))
-    for (const key of keys) await place.store.createSession(key)
-    const each = 25
-    await allSucceed(
-      keys.map(({ sessionId }, index) =>
-        storeChild('append', place.url, appName, sessionId, each, `w${index}`),
-      ),
+  for (const count of COUNTS) {
+    test(
+      `${count} processes write to as many sessions and to the app state in ${driver.name} at once, and nothing is lost`,
+      longUnless(count === COUNTS[0]),
+      async () => {
+        const { appName } = newKey()
+        const keys = Array.from({ length: count }, (_, index) => ({
+          appName,
+          userId: 'ann',
+          sessionId: `s${index}`,
+        }))
+        for (const key of keys) await place.store.createSession(key)
+        const each = 25
+        await allSucceed(
+          keys.map(({ sessionId }, index) =>
+            storeChild('append', place.url, appName, sessionId, each, `w${index}`),
+          ),
+        )
+        for (const [index, key] of keys.entries()) {
+          const messages = await place.store.readMessages(key)
+          expect(messages.map(({ seq }) => seq)).toEqual(
+            Array.from({ length: each }, (_, number) => number + 1),
+          )
+          expect(messages.map(({ content }) => content)).toEqual(
+            Array.from({ length: each }, (_, number) => `w${index} ${number}`),
+          )
+        }
+        const state = (await place.store.loadSession(keys[0] ?? newKey()))?.state ?? {}
+        expect(Object.keys(state)).toHaveLength(count * each)
+      },
     )
-    for (const [index, key] of keys.entries()) {
-      const messages = await place.store.readMessages(key)
-      expect(messages.map(({ seq }) => seq)).toEqual(Array.from({ length: each }, (_, number) => number + 1))
-      expect(messages.map(({ content }) => content)).toEqual(
-        Array.from({ length: each }, (_, number) => `w${index} ${number}`),
-      )
-    }
-    const state = (await place.store.loadSession(keys[0] ?? newKey()))?.state ?? {}
-    expect(Object.keys(state)).toHaveLength(WRITERS * each)
-  })
 
-  test('eight write to one session through leases, one at a time', async () => {
-    const key = newKey()
-    await place.store.createSession(key)
-    const each = 6
-    const children = Array.from({ length: WRITERS }, (_, index) =>
-      storeChild('take', place.url, key.appName, key.sessionId, each, `w${index}`),
+    test(
+      `${count} processes write to one session in ${driver.name} through leases, one at a time`,
+      longUnless(count === COUNTS[0]),
+      async () => {
+        const key = newKey()
+        await place.store.createSession(key)
+        const each = 6
+        const children = Array.from({ length: count }, (_, index) =>
+          storeChild('take', place.url, key.appName, key.sessionId, each, `w${index}`),
+        )
+        await allSucceed(children)
+        const messages = await place.store.readMessages(key)
+        expect(messages.map(({ seq }) => seq)).toEqual(
+          Array.from({ length: count * each }, (_, index) => index + 1),
+        )
+        for (const [index, child] of children.entries()) {
+          const own = messages.filter(({ content }) => content.startsWith(`w${index} `))
+          expect(own.map(({ content }) => content)).toEqual(
+            Array.from({ length: each }, (_, number) => `w${index} ${number}`),
+          )
+          expect(child.lines).toEqual(own.map(({ seq }) => String(seq)))
+        }
+      },
     )
-    await allSucceed(children)
-    const messages = await place.store.readMessages(key)
-    expect(messages.map(({ seq }) => seq)).toEqual(
-      Array.from({ length: WRITERS * each }, (_, index) => index + 1),
-    )
-    for (const [index, child] of children.entries()) {
-      const own = messages.filter(({ content }) => content.startsWith(`w${index} `))
-      expect(own.map(({ content }) => content)).toEqual(
-        Array.from({ length: each }, (_, number) => `w${index} ${number}`),
-      )
-      expect(child.lines).toEqual(own.map(({ seq }) => String(seq)))
-    }
-  })
 
-  test('of a writer that is killed in the middle every acknowledged message is there, without a gap', async () => {
+    test(
+      `${count} processes that open an empty ${driver.name} database at once all succeed`,
+      longUnless(count === COUNTS[0]),
+      async () => {
+        const started = await driver.startEmpty()
+        const children = Array.from({ length: count }, () => storeChild('open', started.url))
+        await allSucceed(children)
+        await started.stop()
+      },
+    )
+  }
+
+  test(`every acknowledged message of a killed writer is in ${driver.name}, without a gap`, async () => {
     const key = newKey()
     await place.store.createSession(key)
     // It would go on for minutes: the kill always comes in the middle.
@@ -96,7 +121,7 @@ describe.each(SHARED_DRIVERS)('processes that share $name', (driver: Driver) => 
     }
   })
 
-  test('the next waiter gets the lease of a killed process', async () => {
+  test(`the next waiter in ${driver.name} gets the lease of a killed process`, LONG, async () => {
     const key = newKey()
     await place.store.createSession(key)
     const holder = storeChild('hold', place.url, key.appName, key.sessionId, 500)
@@ -115,14 +140,7 @@ describe.each(SHARED_DRIVERS)('processes that share $name', (driver: Driver) => 
     await lease.release()
   })
 
-  test('processes that open an empty database at once all succeed', async () => {
-    const started = await driver.startEmpty()
-    const children = Array.from({ length: 6 }, () => storeChild('open', started.url))
-    await allSucceed(children)
-    await started.stop()
-  })
-
-  test('a process that closed its store ends by itself, with a lease held and a waiter pending', async () => {
+  test(`a process that closed its ${driver.name} store ends by itself, with a lease held and a waiter pending`, async () => {
     const { appName } = newKey()
     const child = storeChild('lease', place.url, appName, 's')
     await allSucceed([child])

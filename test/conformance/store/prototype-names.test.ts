@@ -1,11 +1,17 @@
 import { describe, expect, test } from 'vitest'
-import { PROTOTYPE_NAMES, withKey } from '../../support/prototype-names.js'
+import { failuresByName, withKey } from '../../support/prototype-names.js'
 import { DRIVERS, useStore } from './drivers.js'
 
-describe.each(DRIVERS)('the $name store takes names that every object inherits', driver => {
+describe.each(DRIVERS)('prototype names in $name', driver => {
   const place = useStore(driver)
 
-  test.each(PROTOTYPE_NAMES)('%s as app, user and session', async name => {
+  function everyName(use: string, check: (name: string) => Promise<void>): void {
+    test(`the ${driver.name} store takes every name that objects inherit ${use}`, async () => {
+      expect(await failuresByName(check)).toEqual([])
+    })
+  }
+
+  everyName('as app, user and session', async name => {
     const key = { appName: name, userId: name, sessionId: name }
     expect(await place.store.loadSession(key)).toBeUndefined()
     await place.store.createSession(key)
@@ -24,7 +30,7 @@ describe.each(DRIVERS)('the $name store takes names that every object inherits',
     expect(await place.store.loadSession(key)).toBeUndefined()
   })
 
-  test.each(PROTOTYPE_NAMES)('%s as state key of every scope, written, replaced and removed', async name => {
+  everyName('as state keys of every scope', async name => {
     const key = { appName: `app ${name}`, userId: 'ann', sessionId: 'one' }
     const keys = [name, `user:${name}`, `app:${name}`]
     const stateOf = async () => Object.entries((await place.store.loadSession(key))?.state ?? {})
@@ -41,7 +47,7 @@ describe.each(DRIVERS)('the $name store takes names that every object inherits',
     expect(Object.entries(stored?.extra ?? {})).toEqual([[name, 1]])
   })
 
-  test.each(PROTOTYPE_NAMES)('%s as tool, call id and argument of a message', async name => {
+  everyName('as tool, call id and argument of a message', async name => {
     const key = { appName: 'app', userId: 'ann', sessionId: `calls ${name}` }
     await place.store.createSession(key)
     const toolCalls = [{ id: name, name, input: JSON.stringify(withKey(name, 1)), kind: 'call' as const }]

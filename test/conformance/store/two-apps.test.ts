@@ -1,14 +1,24 @@
+import { randomUUID } from 'node:crypto'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { SessionKey } from '../../../src/session/message.js'
 import type { SessionStore } from '../../../src/session/session-store.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { sql } from '../../../src/store/sql-database.js'
-import { DRIVERS, type Driver, openDatabase, SHARED_DRIVERS } from './drivers.js'
+import { DRIVERS, type Driver, openDatabase, SHARED_DRIVERS, useStore } from './drivers.js'
 
 /** Both apps have a user and sessions of the same names: only the app tells their rows apart. */
-const keyOf = (appName: string): SessionKey => ({ appName, userId: 'ann', sessionId: 'one' })
-const SHOP = keyOf('shop')
-const BANK = keyOf('bank')
+interface Apps {
+  shop: SessionKey
+  bank: SessionKey
+}
+
+/** Two apps that no other test uses. */
+function newApps(): Apps {
+  const id = randomUUID()
+  const keyOf = (appName: string) => ({ appName: `${appName}-${id}`, userId: 'ann', sessionId: 'one' })
+  return { shop: keyOf('shop'), bank: keyOf('bank') }
+}
+
 const runsOf = ({ appName }: SessionKey) => [`${appName}-ended`, `${appName}-begun`]
 const AHEAD_MS = 60_000
 
@@ -112,6 +122,7 @@ async function readTables(driver: Driver, url: string): Promise<Record<string, u
   return tables
 }
 
+/** A store of its own. */
 async function open(driver: Driver) {
   const { url, stop } = await driver.start()
   const store = await openStore(url)
@@ -122,92 +133,99 @@ async function open(driver: Driver) {
   return { url, store }
 }
 
-const { appName, userId } = SHOP
-
 /** Every way to delete, and that it has deleted something of its own app. */
-const DELETIONS: Record<string, (store: SessionStore) => Promise<unknown>> = {
-  'pruning run records': async store => {
+const DELETIONS: Record<string, (store: SessionStore, key: SessionKey) => Promise<unknown>> = {
+  'pruning run records': async (store, { appName }) => {
     const before = Date.now() + AHEAD_MS
     expect(await store.runs.prune({ appName, before })).toEqual({ events: 5, requests: 2, signals: 2 })
   },
-  'the expiry of run records': store =>
+  'the expiry of run records': (store, { appName }) =>
     vi.waitFor(async () => {
       await store.expire?.({ appName, runsMs: 0 })
-      expect(await store.runs.readEvents('shop-ended')).toEqual([])
-      expect(await store.runs.findRun('shop-ended')).toBeUndefined()
+      expect(await store.runs.readEvents(`${appName}-ended`)).toEqual([])
+      expect(await store.runs.findRun(`${appName}-ended`)).toBeUndefined()
     }, AHEAD_MS),
-  'the expiry of sessions': store =>
+  'the expiry of sessions': (store, key) =>
     vi.waitFor(async () => {
-      await store.expire?.({ appName, sessionsMs: 1 })
-      expect(await store.describeSession({ ...SHOP, sessionId: 'three' })).toBeUndefined()
+      await store.expire?.({ appName: key.appName, sessionsMs: 1 })
+      expect(await store.describeSession({ ...key, sessionId: 'three' })).toBeUndefined()
     }, AHEAD_MS),
-  'deleting a session': async store => expect(await store.deleteSession(SHOP)).toBe(true),
-  'erasing a user': async store =>
+  'deleting a session': async (store, key) => expect(await store.deleteSession(key)).toBe(true),
+  'erasing a user': async (store, { appName, userId }) =>
     expect(await store.erase?.({ appName, userId })).toMatchObject({ sessions: 4, runs: 2, artifacts: 3 }),
-  'deleting artifacts': async store => {
+  'deleting artifacts': async (store, key) => {
     for (const name of ['plan.md', 'user:photo'])
-      expect(await store.artifacts?.delete({ ...SHOP, name })).toBe(1)
+      expect(await store.artifacts?.delete({ ...key, name })).toBe(1)
   },
-  'forgetting observations and the index': async store => {
-    expect(await store.memory?.forget(SHOP, [1])).toBe(1)
-    await store.memory?.reset(SHOP, { index: true, observations: true })
+  'forgetting observations and the index': async (store, key) => {
+    expect(await store.memory?.forget(key, [1])).toBe(1)
+    await store.memory?.reset(key, { index: true, observations: true })
   },
-  'forgetting schedules': async store => {
+  'forgetting schedules': async (store, { appName }) => {
     await store.schedules?.keep(appName, [])
     expect(await store.schedules?.read(appName)).toEqual([])
   },
-  'taking signals': async store => expect(await store.runs.takeSignals('shop-begun')).toHaveLength(1),
+  'taking signals': async (store, { appName }) =>
+    expect(await store.runs.takeSignals(`${appName}-begun`)).toHaveLength(1),
 }
 
 describe.each(DRIVERS)('two apps in one $name store', driver => {
-  test.each(Object.entries(DELETIONS))('%s of one app leaves the data of the other', async (_, remove) => {
-    const { store } = await open(driver)
-    await fill(store, SHOP)
-    await fill(store, BANK)
-    const before = await readAll(store, BANK)
-    await remove(store)
-    expect(await readAll(store, BANK)).toEqual(before)
-  })
+  const place = useStore(driver)
 
-  test('pruning without an app deletes the run records of every app', async () => {
+  test.each(Object.entries(DELETIONS))(
+    `%s of one app leaves the data of another one in ${driver.name}`,
+    async (_, remove) => {
+      const { store } = place
+      const { shop, bank } = newApps()
+      await fill(store, shop)
+      await fill(store, bank)
+      const before = await readAll(store, bank)
+      await remove(store, shop)
+      expect(await readAll(store, bank)).toEqual(before)
+    },
+  )
+
+  test(`pruning without an app deletes the run records of every app in ${driver.name}`, async () => {
     const { store } = await open(driver)
-    await fill(store, SHOP)
-    await fill(store, BANK)
+    const { shop, bank } = newApps()
+    await fill(store, shop)
+    await fill(store, bank)
     const pruned = await store.runs.prune({ before: Date.now() + AHEAD_MS })
     expect(pruned).toEqual({ events: 10, requests: 4, signals: 4 })
-    expect(await store.runs.readEvents('bank-ended')).toEqual([])
+    expect(await store.runs.readEvents(`${bank.appName}-ended`)).toEqual([])
   })
 
-  test('signals and requests of runs that no app has are pruned by any app', async () => {
+  test(`signals and requests of runs that no app has are pruned by any app in ${driver.name}`, async () => {
     const { store } = await open(driver)
     await store.runs.sendSignal('unknown', { type: 'stop' })
     await store.runs.saveRequest('unknown', 1, { a: 1 })
-    const pruned = await store.runs.prune({ appName, before: Date.now() + AHEAD_MS })
+    const pruned = await store.runs.prune({ appName: 'shop', before: Date.now() + AHEAD_MS })
     expect(pruned).toEqual({ events: 0, requests: 1, signals: 1 })
   })
 })
 
-describe.each(SHARED_DRIVERS)('every table of two apps in $name', driver => {
-  test('holds the rows of one app unchanged after everything of the other was deleted', async () => {
+for (const driver of SHARED_DRIVERS)
+  test(`every ${driver.name} table has the rows of one app unchanged after everything of another one was deleted`, async () => {
     const { url, store } = await open(driver)
-    await fill(store, BANK)
+    const { shop, bank } = newApps()
+    const { appName, userId } = shop
+    await fill(store, bank)
     const before = await readTables(driver, url)
     // Parts that the requests of a run share were written by older releases only.
     const empty = Object.keys(before).filter(name => before[name]?.length === 0)
     expect(empty.filter(name => name !== 'lango_run_parts' && name !== 'lango_calibration')).toEqual([])
-    await fill(store, SHOP)
+    await fill(store, shop)
     for (const remove of [
       'pruning run records',
       'the expiry of run records',
       'the expiry of sessions',
       'deleting a session',
     ])
-      await DELETIONS[remove]?.(store)
+      await DELETIONS[remove]?.(store, shop)
     await store.erase?.({ appName, userId })
     await store.schedules?.keep(appName, [])
     const after = await readTables(driver, url)
     // State of an app belongs to no user: no deletion of users' data reaches it.
-    after.lango_app_state = (after.lango_app_state ?? []).filter(row => !String(row).includes('shop'))
+    after.lango_app_state = (after.lango_app_state ?? []).filter(row => !String(row).includes(appName))
     expect(after).toEqual(before)
   })
-})
