@@ -1,25 +1,23 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { catalogNames, describeModel } from './model-catalog.js'
 
-describe('a model is known by the longest row that its name continues', () => {
-  test.each([
-    ['openai', 'gpt-5.2-2025-12-11', 400_000, 1.75],
-    ['openai', 'gpt-5-mini', 400_000, 0.25],
-    ['openai', 'gpt-5.6-luna', 1_050_000, 0.2],
-    ['openai', 'o3-mini', 200_000, 1.1],
-    ['anthropic', 'claude-opus-4-5-20251101', 200_000, 5],
-    ['anthropic', 'claude-opus-4-20250514', 200_000, 15],
-    ['openrouter', 'anthropic/claude-opus-4.5', 200_000, 5],
-    ['gemini', 'gemini-2.5-flash-lite', 1_048_576, 0.1],
-    ['gemini', 'gemini-3.1-pro-preview', 1_048_576, 2],
-    ['deepseek', 'deepseek-chat', 1_000_000, 0.28],
-  ])('%s/%s', (type, model, contextWindow, input) => {
-    expect(describeModel(type, model)).toMatchObject({
-      id: model,
-      known: true,
-      contextWindow,
-      price: { input },
-    })
+test.each([
+  ['openai', 'gpt-5.2-2025-12-11', 400_000, 1.75],
+  ['openai', 'gpt-5-mini', 400_000, 0.25],
+  ['openai', 'gpt-5.6-luna', 1_050_000, 0.2],
+  ['openai', 'o3-mini', 200_000, 1.1],
+  ['anthropic', 'claude-opus-4-5-20251101', 200_000, 5],
+  ['anthropic', 'claude-opus-4-20250514', 200_000, 15],
+  ['openrouter', 'anthropic/claude-opus-4.5', 200_000, 5],
+  ['gemini', 'gemini-2.5-flash-lite', 1_048_576, 0.1],
+  ['gemini', 'gemini-3.1-pro-preview', 1_048_576, 2],
+  ['deepseek', 'deepseek-chat', 1_000_000, 0.28],
+])('%s/%s is found by the longest row that its name continues', (type, model, contextWindow, input) => {
+  expect(describeModel(type, model)).toMatchObject({
+    id: model,
+    known: true,
+    contextWindow,
+    price: { input },
   })
 })
 
@@ -57,7 +55,7 @@ test('a server’s own limit holds for every model on it', () => {
   })
 })
 
-test('every row leaves room for a prompt and has sane prices', () => {
+test('every row of the catalogue has a window larger than its output and plausible prices', () => {
   for (const name of catalogNames()) {
     const { contextWindow, outputLimit, price } = describeModel('openai', name)
     expect(outputLimit, name).toBeLessThanOrEqual(contextWindow / 2)
@@ -74,7 +72,7 @@ test.each([
   ['gpt-5.2-2025-12-11', { vision: true, tools: true, thinking: true }],
   ['gpt-5.2-nano', undefined],
   ['brand-new', undefined],
-])('what %s can do is %j', (model, capabilities) => {
+])('%s has the capabilities %j', (model, capabilities) => {
   expect(describeModel('openai', model).capabilities).toEqual(capabilities)
 })
 

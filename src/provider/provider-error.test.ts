@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { AgentError } from '../errors.js'
 import { toProviderError } from './provider-error.js'
 import { connectionProblem } from './provider-fetch.js'
@@ -279,14 +279,12 @@ const cases: Case[] = [
   },
 ]
 
-describe('what a provider says becomes', () => {
-  test.each(cases)('$title → $code', ({ thrown, code, retryable, words, details }) => {
-    const error = toProviderError(thrown, context)
-    expect(error).toBeInstanceOf(AgentError)
-    expect({ code: error.code, retryable: error.retryable }).toEqual({ code, retryable })
-    expect(error.message).toContain(words)
-    expect(error.details).toMatchObject({ provider: 'p', model: 'm', ...details })
-  })
+test.each(cases)('$title becomes $code', ({ thrown, code, retryable, words, details }) => {
+  const error = toProviderError(thrown, context)
+  expect(error).toBeInstanceOf(AgentError)
+  expect({ code: error.code, retryable: error.retryable }).toEqual({ code, retryable })
+  expect(error.message).toContain(words)
+  expect(error.details).toMatchObject({ provider: 'p', model: 'm', ...details })
 })
 
 test('a key that the provider quotes reaches neither the message nor the cause', () => {
@@ -324,36 +322,34 @@ test.each([
   ['SELF_SIGNED_CERT_IN_CHAIN', 'api.example:443', 'NODE_EXTRA_CA_CERTS'],
   ['UND_ERR_CONNECT_TIMEOUT', 'api.example:443', 'the firewall and the proxy'],
   ['ECONNRESET', 'api.example:443', 'closed the connection'],
-])('%s at %s says what to do', (code, address, advice) => {
+])('the message of %s at %s says what to do', (code, address, advice) => {
   const problem = connectionProblem(address, ['TypeError', 'fetch failed', code])
   expect(problem).toContain(address)
   expect(problem).toContain(code)
   expect(problem).toContain(advice)
 })
 
-describe('a connection that failed', () => {
-  const failure = (code: string, message: string) =>
-    new TypeError('fetch failed', { cause: Object.assign(new Error(message), { code }) })
+const failure = (code: string, message: string) =>
+  new TypeError('fetch failed', { cause: Object.assign(new Error(message), { code }) })
 
-  test.each([
-    ['ECONNREFUSED', 'connect ECONNREFUSED 127.0.0.1:1'],
-    ['ENOTFOUND', 'getaddrinfo ENOTFOUND api.example'],
-    ['EAI_AGAIN', 'getaddrinfo EAI_AGAIN api.example'],
-    ['ETIMEDOUT', 'connect ETIMEDOUT 192.0.2.1:443'],
-    ['UND_ERR_CONNECT_TIMEOUT', 'Connect Timeout Error'],
-    ['CERT_HAS_EXPIRED', 'certificate has expired'],
-    ['ECONNRESET', 'Client network socket disconnected before secure TLS connection was established'],
-  ])('has not sent the request: %s, %s', (code, message) => {
-    expect(toProviderError(failure(code, message), context).details.isSent).toBe(false)
-  })
+test.each([
+  ['ECONNREFUSED', 'connect ECONNREFUSED 127.0.0.1:1'],
+  ['ENOTFOUND', 'getaddrinfo ENOTFOUND api.example'],
+  ['EAI_AGAIN', 'getaddrinfo EAI_AGAIN api.example'],
+  ['ETIMEDOUT', 'connect ETIMEDOUT 192.0.2.1:443'],
+  ['UND_ERR_CONNECT_TIMEOUT', 'Connect Timeout Error'],
+  ['CERT_HAS_EXPIRED', 'certificate has expired'],
+  ['ECONNRESET', 'Client network socket disconnected before secure TLS connection was established'],
+])('a connection that failed with %s, %s has not sent the request', (code, message) => {
+  expect(toProviderError(failure(code, message), context).details.isSent).toBe(false)
+})
 
-  test.each([
-    ['ECONNRESET', 'read ECONNRESET'],
-    ['ECONNRESET', 'socket hang up'],
-    ['UND_ERR_SOCKET', 'other side closed'],
-    ['ETIMEDOUT', 'read ETIMEDOUT'],
-    ['EPIPE', 'write EPIPE'],
-  ])('may have sent the request: %s, %s', (code, message) => {
-    expect(toProviderError(failure(code, message), context).details).not.toHaveProperty('isSent')
-  })
+test.each([
+  ['ECONNRESET', 'read ECONNRESET'],
+  ['ECONNRESET', 'socket hang up'],
+  ['UND_ERR_SOCKET', 'other side closed'],
+  ['ETIMEDOUT', 'read ETIMEDOUT'],
+  ['EPIPE', 'write EPIPE'],
+])('a connection that failed with %s, %s may have sent the request', (code, message) => {
+  expect(toProviderError(failure(code, message), context).details).not.toHaveProperty('isSent')
 })

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { AgentError, type AgentErrorCode } from '../errors.js'
 import { DEFAULT_RETRY, type RetryPolicy, retryDelayMs, retryStream } from './retry.js'
 import type { StreamEvent } from './stream-event.js'
@@ -38,79 +38,73 @@ async function run(
   return { sent, slept, events, error }
 }
 
-describe('a request is sent again', () => {
-  test('while nothing has been shown, waiting longer each time', async () => {
-    const result = await run([[OVERLOADED], [OVERLOADED], [TEXT, DONE]])
-    expect(result).toEqual({ sent: 3, slept: [250, 500], events: [TEXT, DONE], error: undefined })
-  })
+test('a request is retried while nothing was emitted, with growing delays', async () => {
+  const result = await run([[OVERLOADED], [OVERLOADED], [TEXT, DONE]])
+  expect(result).toEqual({ sent: 3, slept: [250, 500], events: [TEXT, DONE], error: undefined })
+})
 
-  test('four times at most', async () => {
-    const result = await run(Array.from({ length: 9 }, () => [OVERLOADED]))
-    expect(result).toMatchObject({ sent: 4, error: OVERLOADED })
-  })
+test('a request is sent at most four times', async () => {
+  const result = await run(Array.from({ length: 9 }, () => [OVERLOADED]))
+  expect(result).toMatchObject({ sent: 4, error: OVERLOADED })
+})
 
-  test('after usage alone, which nobody sees', async () => {
-    const usage: StreamEvent = { type: 'usage', usage: { inputTokens: 1, outputTokens: 0, totalTokens: 1 } }
-    expect(await run([[usage, OVERLOADED], [DONE]])).toMatchObject({ sent: 2, error: undefined })
+test('a request is retried after usage alone, which is not shown', async () => {
+  const usage: StreamEvent = { type: 'usage', usage: { inputTokens: 1, outputTokens: 0, totalTokens: 1 } }
+  expect(await run([[usage, OVERLOADED], [DONE]])).toMatchObject({ sent: 2, error: undefined })
+})
+
+const RESTART: StreamEvent = { type: 'restart', error: OVERLOADED }
+
+test('a caller that can discard text gets restart between a partial answer and the next one, and none where nothing was emitted', async () => {
+  const result = await run([[TEXT, OVERLOADED], [OVERLOADED], [TEXT, DONE]], {}, true)
+  expect(result).toMatchObject({ sent: 3, events: [TEXT, RESTART, TEXT, DONE], error: undefined })
+})
+
+test('a caller that can discard text gets the error of the last attempt, without restart', async () => {
+  const result = await run(
+    [
+      [TEXT, OVERLOADED],
+      [TEXT, OVERLOADED],
+    ],
+    { maxAttempts: 2 },
+    true,
+  )
+  expect(result).toMatchObject({ sent: 2, events: [TEXT, RESTART, TEXT], error: OVERLOADED })
+})
+
+test('a request is not retried once something was emitted', async () => {
+  expect(await run([[TEXT, OVERLOADED], [DONE]])).toMatchObject({
+    sent: 1,
+    events: [TEXT],
+    error: OVERLOADED,
   })
 })
 
-describe('a caller that takes text back', () => {
-  const RESTART: StreamEvent = { type: 'restart', error: OVERLOADED }
+test('a request is not retried after a permanent error', async () => {
+  const rejected = fail('provider-rejected', false)
+  expect(await run([[rejected], [DONE]])).toMatchObject({ sent: 1, error: rejected })
+})
 
-  test('gets restart between a half answer and the next one, and none where nothing was shown', async () => {
-    const result = await run([[TEXT, OVERLOADED], [OVERLOADED], [TEXT, DONE]], {}, true)
-    expect(result).toMatchObject({ sent: 3, events: [TEXT, RESTART, TEXT, DONE], error: undefined })
-  })
+test('a request is not retried when the provider asks for a delay of more than a minute', async () => {
+  const busy = fail('provider-rate-limit', true, { retryAfterMs: 61_000 })
+  expect(await run([[busy], [DONE]])).toMatchObject({ sent: 1, error: busy, slept: [] })
+})
 
-  test('gets the error of the last attempt, without restart', async () => {
-    const result = await run(
-      [
-        [TEXT, OVERLOADED],
-        [TEXT, OVERLOADED],
-      ],
-      { maxAttempts: 2 },
-      true,
-    )
-    expect(result).toMatchObject({ sent: 2, events: [TEXT, RESTART, TEXT], error: OVERLOADED })
+test('a request is retried only once for a call that its own server could not read', async () => {
+  const unreadable = fail('provider-rejected', true, { providerCode: 'tool_use_failed' })
+  expect(await run(Array.from({ length: 5 }, () => [unreadable]))).toMatchObject({
+    sent: 2,
+    error: unreadable,
   })
 })
 
-describe('a request is not sent again', () => {
-  test('once something has been shown', async () => {
-    expect(await run([[TEXT, OVERLOADED], [DONE]])).toMatchObject({
-      sent: 1,
-      events: [TEXT],
-      error: OVERLOADED,
-    })
-  })
-
-  test('when the error will not pass', async () => {
-    const rejected = fail('provider-rejected', false)
-    expect(await run([[rejected], [DONE]])).toMatchObject({ sent: 1, error: rejected })
-  })
-
-  test('when the provider asks for more than a minute', async () => {
-    const busy = fail('provider-rate-limit', true, { retryAfterMs: 61_000 })
-    expect(await run([[busy], [DONE]])).toMatchObject({ sent: 1, error: busy, slept: [] })
-  })
-
-  test('more than once for a call that its own server could not read', async () => {
-    const unreadable = fail('provider-rejected', true, { providerCode: 'tool_use_failed' })
-    expect(await run(Array.from({ length: 5 }, () => [unreadable]))).toMatchObject({
-      sent: 2,
-      error: unreadable,
-    })
-  })
-})
-
-test('a Retry-After is honoured, never shortened', () => {
+test('the delay is at least the Retry-After of the provider', () => {
   const busy = fail('provider-rate-limit', true, { retryAfterMs: 34_000 })
   expect(retryDelayMs(busy, 1, { ...DEFAULT_RETRY, random: () => 0 })).toBe(34_000)
   expect(retryDelayMs(busy, 1, { ...DEFAULT_RETRY, random: () => 0.999 })).toBeLessThan(34_300)
 })
 
-test('the default sleep ends at once when the signal is aborted', async () => {
+test('the default sleep ends at once when its signal is aborted', async () => {
   const controller = new AbortController()
   const sleeping = DEFAULT_RETRY.sleep(3_600_000, controller.signal)
   controller.abort(new Error('stopped'))

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { describeModel } from '../model-catalog.js'
 import type { GenerationOptions, ProviderMessage, ProviderPart, ToolDeclaration } from '../provider.js'
 import { PROFILES } from '../repair/profile.js'
@@ -38,7 +38,7 @@ const CALLED: ProviderMessage[] = [
   },
 ]
 
-test('thinking goes back as it came, calls and results by id', () => {
+test('thinking is sent back unchanged, with calls and results by id', () => {
   expect(write(CALLED, {}, 'claude-haiku-4-5', [clock]).messages).toEqual([
     { role: 'user', content: [{ type: 'text', text: 'hi' }] },
     {
@@ -59,7 +59,7 @@ test('thinking goes back as it came, calls and results by id', () => {
   ])
 })
 
-test('three marks tell the cache where system, tools and the last turn end', () => {
+test('three cache marks are set: after the system prompt, the tools and the last turn', () => {
   const body = write(
     [{ role: 'system', parts: [text('a'), text('b')] }, user('hi')],
     {},
@@ -74,7 +74,7 @@ test('three marks tell the cache where system, tools and the last turn end', () 
   expect(JSON.stringify(body).match(/cache_control/g)).toHaveLength(3)
 })
 
-test('the mark avoids thinking and blank text', () => {
+test('the cache mark is not set on thinking or blank text', () => {
   const last = (part: ProviderPart) =>
     JSON.stringify(write([user('hi'), { role: 'assistant', parts: [part] }]).messages)
   expect(last({ type: 'reasoning', text: 'hm', signature: 's', origin })).not.toContain('cache_control')
@@ -93,78 +93,74 @@ test('max_tokens is always set: the requested limit, or the most that the model 
   expect(write([user('hi')], { maxOutputTokens: 9 }).max_tokens).toBe(9)
 })
 
-describe('thinking', () => {
-  test('is a budget up to 4.5, with room above it and no temperature beside it', () => {
-    const body = write([user('hi')], {
-      thinking: { budgetTokens: 2000 },
-      maxOutputTokens: 1000,
-      temperature: 0.5,
-    })
-    expect(body.thinking).toEqual({ type: 'enabled', budget_tokens: 2000 })
-    expect(body.max_tokens).toBe(3000)
-    expect(body).not.toHaveProperty('temperature')
+test('thinking up to Claude 4.5 is a token budget below max_tokens, without a temperature', () => {
+  const body = write([user('hi')], {
+    thinking: { budgetTokens: 2000 },
+    maxOutputTokens: 1000,
+    temperature: 0.5,
   })
-
-  test('is adaptive with an effort from 4.6 on', () => {
-    const body = write(
-      [user('hi')],
-      { thinking: { effort: 'minimal', includeThoughts: true } },
-      'claude-opus-4-8',
-    )
-    expect(body.thinking).toEqual({ type: 'adaptive', display: 'summarized' })
-    expect(body.output_config).toEqual({ effort: 'low' })
-  })
-
-  test('is not asked for while a turn that began without it goes on', () => {
-    const withoutThinking: ProviderMessage[] = [
-      CALLED[0]!,
-      { role: 'assistant', parts: [{ type: 'tool-call', id: 'toolu_a', name: 'clock', args: {} }] },
-      CALLED[2]!,
-    ]
-    const options: GenerationOptions = { thinking: { effort: 'low' } }
-    expect(write(withoutThinking, options)).not.toHaveProperty('thinking')
-    expect(write(CALLED, options)).toHaveProperty('thinking')
-    // A user's text after results is one message with them.
-    expect(write([...withoutThinking, user('next')], options)).not.toHaveProperty('thinking')
-    const answered: ProviderMessage = { role: 'assistant', parts: [text('noon')] }
-    expect(write([...withoutThinking, answered, user('next')], options)).toHaveProperty('thinking')
-    expect(write([user('hi'), answered], options)).not.toHaveProperty('thinking')
-  })
-
-  test('is not asked for together with a forced tool', () => {
-    const body = write(
-      [user('hi')],
-      { thinking: { effort: 'low' }, toolChoice: 'required' },
-      'claude-haiku-4-5',
-      [clock],
-    )
-    expect(body).not.toHaveProperty('thinking')
-    expect(body.tool_choice).toEqual({ type: 'any' })
-  })
+  expect(body.thinking).toEqual({ type: 'enabled', budget_tokens: 2000 })
+  expect(body.max_tokens).toBe(3000)
+  expect(body).not.toHaveProperty('temperature')
 })
 
-describe('sampling', () => {
-  test('is one of temperature and top-p', () => {
-    const body = write([user('hi')], { temperature: 0.5, topP: 0.9, topK: 3 })
-    expect(body).toMatchObject({ temperature: 0.5, top_k: 3 })
-    expect(body).not.toHaveProperty('top_p')
-    expect(write([user('hi')], { topP: 0.9 })).toMatchObject({ top_p: 0.9 })
-  })
-
-  test.each(['claude-opus-4-7', 'claude-opus-4-8', 'claude-sonnet-5', 'claude-fable-5'])(
-    'is left out for %s, which refuses it',
-    model => {
-      expect(write([user('hi')], { temperature: 0.5 }, model)).not.toHaveProperty('temperature')
-    },
+test('thinking from Claude 4.6 on is adaptive with an effort', () => {
+  const body = write(
+    [user('hi')],
+    { thinking: { effort: 'minimal', includeThoughts: true } },
+    'claude-opus-4-8',
   )
-
-  test.each(['claude-sonnet-4-20250514', 'claude-3-5-haiku-20241022', 'claude-opus-4-6'])(
-    'is instructed to %s',
-    model => {
-      expect(write([user('hi')], { temperature: 0.5 }, model)).toHaveProperty('temperature', 0.5)
-    },
-  )
+  expect(body.thinking).toEqual({ type: 'adaptive', display: 'summarized' })
+  expect(body.output_config).toEqual({ effort: 'low' })
 })
+
+test('thinking is not requested within a turn that began without it', () => {
+  const withoutThinking: ProviderMessage[] = [
+    CALLED[0]!,
+    { role: 'assistant', parts: [{ type: 'tool-call', id: 'toolu_a', name: 'clock', args: {} }] },
+    CALLED[2]!,
+  ]
+  const options: GenerationOptions = { thinking: { effort: 'low' } }
+  expect(write(withoutThinking, options)).not.toHaveProperty('thinking')
+  expect(write(CALLED, options)).toHaveProperty('thinking')
+  // A user's text after results is one message with them.
+  expect(write([...withoutThinking, user('next')], options)).not.toHaveProperty('thinking')
+  const answered: ProviderMessage = { role: 'assistant', parts: [text('noon')] }
+  expect(write([...withoutThinking, answered, user('next')], options)).toHaveProperty('thinking')
+  expect(write([user('hi'), answered], options)).not.toHaveProperty('thinking')
+})
+
+test('thinking is not requested together with a forced tool', () => {
+  const body = write(
+    [user('hi')],
+    { thinking: { effort: 'low' }, toolChoice: 'required' },
+    'claude-haiku-4-5',
+    [clock],
+  )
+  expect(body).not.toHaveProperty('thinking')
+  expect(body.tool_choice).toEqual({ type: 'any' })
+})
+
+test('a request has temperature or top_p, not both', () => {
+  const body = write([user('hi')], { temperature: 0.5, topP: 0.9, topK: 3 })
+  expect(body).toMatchObject({ temperature: 0.5, top_k: 3 })
+  expect(body).not.toHaveProperty('top_p')
+  expect(write([user('hi')], { topP: 0.9 })).toMatchObject({ top_p: 0.9 })
+})
+
+test.each(['claude-opus-4-7', 'claude-opus-4-8', 'claude-sonnet-5', 'claude-fable-5'])(
+  'the temperature is left out for %s, which refuses it',
+  model => {
+    expect(write([user('hi')], { temperature: 0.5 }, model)).not.toHaveProperty('temperature')
+  },
+)
+
+test.each(['claude-sonnet-4-20250514', 'claude-3-5-haiku-20241022', 'claude-opus-4-6'])(
+  'the temperature is sent to %s',
+  model => {
+    expect(write([user('hi')], { temperature: 0.5 }, model)).toHaveProperty('temperature', 0.5)
+  },
+)
 
 test.each([
   [
@@ -187,7 +183,7 @@ test.each([
     { mimeType: 'audio/wav', data: 'AA==' },
     { type: 'text', text: expect.stringContaining('audio/wav') },
   ],
-])('media %# are written as Anthropic knows them', (media, block) => {
+])('media of row %# are written as Anthropic blocks', (media, block) => {
   const body = write([{ role: 'user', parts: [{ type: 'media', ...media }, text('see')] }])
   expect(body.messages[0]?.content[0]).toEqual(block)
 })

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { GenerateRequest, ProviderMessage, ToolDeclaration } from '../provider.js'
 import { createProvider } from '../provider-registry.js'
 import type { StreamEvent } from '../stream-event.js'
@@ -25,7 +25,7 @@ const textOf = (events: StreamEvent[]) =>
 const callsOf = (events: StreamEvent[]) =>
   events.flatMap(event => (event.type === 'tool-call' ? [event] : []))
 
-test('answers in small pieces and says that it is a demo', async () => {
+test('the demo model answers in small pieces and says that it is a demo', async () => {
   const events = await ask({ messages: [user('Hello there')] })
   expect(events[0]).toMatchObject({ type: 'request', model: 'demo', repairs: [] })
   expect(events.filter(event => event.type === 'text-delta').length).toBeGreaterThan(5)
@@ -34,7 +34,7 @@ test('answers in small pieces and says that it is a demo', async () => {
   expect(events.slice(-2).map(event => event.type)).toEqual(['usage', 'done'])
 })
 
-test('calls the tool that the words fit, answers from its result, and does not call it twice', async () => {
+test('the demo model calls the tool that the words fit, answers from its result, and does not call it twice', async () => {
   const messages = [user('What is the weather in Oslo?')]
   const first = await ask({ messages, tools: [clock, weather] })
   const [call] = callsOf(first)
@@ -50,7 +50,7 @@ test('calls the tool that the words fit, answers from its result, and does not c
   expect(textOf(second)).toContain('{"degrees":7}')
 })
 
-test('hands over to the agent that the words fit, once', async () => {
+test('the demo model transfers once to the agent that the words fit', async () => {
   const text =
     'Your internal name is "host".\n\nAgent name: meteorologist\nAgent description: Knows the weather.\n\n\nAgent name: poet\nAgent description: Writes poems.\n'
   const system: ProviderMessage = { role: 'system', parts: [{ type: 'text', text }] }
@@ -73,12 +73,12 @@ test.each([
   ['What time is it in Tokyo?', { time_zone: 'Asia/Tokyo' }],
   ['The time in New York, please', { time_zone: 'America/New_York' }],
   ['The time in "Europe/Lisbon"', { time_zone: 'Europe/Lisbon' }],
-])('an argument that may be left out is filled when the words say it: %s', (text, expected) => {
+])('the demo model fills an optional argument when the words name it: %s', (text, expected) => {
   const schema = { type: 'object', properties: { time_zone: { type: 'string' }, sides: { type: 'integer' } } }
   expect(argumentsFor(schema, text)).toEqual(expected)
 })
 
-test('calls one tool after another when both are named', async () => {
+test('the demo model calls two named tools one after another', async () => {
   const messages = [user('Use the clock, then the weather in Rome')]
   const names: string[] = []
   for (let step = 0; step < 5; step += 1) {
@@ -94,30 +94,28 @@ test('calls one tool after another when both are named', async () => {
   expect(names.sort()).toEqual(['clock', 'get_weather'])
 })
 
-describe('tool choice', () => {
-  test('none is obeyed', async () => {
-    const events = await ask({ messages: [user('clock')], tools: [clock], options: { toolChoice: 'none' } })
-    expect(callsOf(events)).toEqual([])
+test('the demo model calls no tool with tool choice none', async () => {
+  const events = await ask({ messages: [user('clock')], tools: [clock], options: { toolChoice: 'none' } })
+  expect(callsOf(events)).toEqual([])
+})
+test('the demo model calls a tool with tool choice required', async () => {
+  const events = await ask({
+    messages: [user('hello')],
+    tools: [clock],
+    options: { toolChoice: 'required' },
   })
-  test('required is obeyed', async () => {
-    const events = await ask({
-      messages: [user('hello')],
-      tools: [clock],
-      options: { toolChoice: 'required' },
-    })
-    expect(callsOf(events)).toHaveLength(1)
-  })
-  test('a name is obeyed, or refused when no such tool is declared', async () => {
-    const named = { toolChoice: { name: 'clock' } }
-    expect(callsOf(await ask({ messages: [user('hello')], tools: [clock], options: named }))).toHaveLength(1)
-    expect((await ask({ messages: [user('hello')], options: named })).at(-1)).toMatchObject({
-      type: 'error',
-      error: { code: 'provider-rejected' },
-    })
+  expect(callsOf(events)).toHaveLength(1)
+})
+test('the demo model calls the tool that is forced by name, and refuses an undeclared one', async () => {
+  const named = { toolChoice: { name: 'clock' } }
+  expect(callsOf(await ask({ messages: [user('hello')], tools: [clock], options: named }))).toHaveLength(1)
+  expect((await ask({ messages: [user('hello')], options: named })).at(-1)).toMatchObject({
+    type: 'error',
+    error: { code: 'provider-rejected' },
   })
 })
 
-test('tells what it repaired', async () => {
+test('the demo model reports what it repaired', async () => {
   const events = await ask({
     messages: [
       user('hi'),
@@ -128,33 +126,31 @@ test('tells what it repaired', async () => {
   expect(events[0]).toMatchObject({ type: 'request', repairs: [{ step: expect.any(String) }] })
 })
 
-test('stops when its signal is aborted', async () => {
+test('the demo model stops when its signal is aborted', async () => {
   expect((await ask({ messages: [user('hi')] }, AbortSignal.abort())).at(-1)).toMatchObject({
     error: { code: 'aborted' },
   })
 })
 
-describe('arguments come from the words', () => {
-  test.each([
-    [
-      { url: { type: 'string' } },
-      'open https://example.com/a?b=1 please',
-      { url: 'https://example.com/a?b=1' },
-    ],
-    [{ path: { type: 'string' } }, 'read notes/today.md now', { path: 'notes/today.md' }],
-    [{ a: { type: 'number' }, b: { type: 'integer' } }, 'add 1.5 and 2', { a: 1.5, b: 2 }],
-    [{ unit: { enum: ['celsius', 'kelvin'] } }, 'in Kelvin', { unit: 'kelvin' }],
-    [{ on: { type: 'boolean' } }, 'switch it', { on: true }],
-    [{ tags: { type: 'array', items: { type: 'string' } } }, 'say "red"', { tags: ['red'] }],
-    [
-      { who: { type: 'object', properties: { email: { type: ['string', 'null'] } } } },
-      'to a@b.org',
-      { who: { email: 'a@b.org' } },
-    ],
-    [{ query: { type: 'STRING' } }, 'cats', { query: 'cats' }],
-    [{ limit: { type: 'integer', default: 5 } }, 'list 3', { limit: 5 }],
-    [{}, 'anything', {}],
-  ])('%j from %j', (properties, text, expected) => {
-    expect(argumentsFor({ type: 'object', properties }, text)).toEqual(expected)
-  })
+test.each([
+  [
+    { url: { type: 'string' } },
+    'open https://example.com/a?b=1 please',
+    { url: 'https://example.com/a?b=1' },
+  ],
+  [{ path: { type: 'string' } }, 'read notes/today.md now', { path: 'notes/today.md' }],
+  [{ a: { type: 'number' }, b: { type: 'integer' } }, 'add 1.5 and 2', { a: 1.5, b: 2 }],
+  [{ unit: { enum: ['celsius', 'kelvin'] } }, 'in Kelvin', { unit: 'kelvin' }],
+  [{ on: { type: 'boolean' } }, 'switch it', { on: true }],
+  [{ tags: { type: 'array', items: { type: 'string' } } }, 'say "red"', { tags: ['red'] }],
+  [
+    { who: { type: 'object', properties: { email: { type: ['string', 'null'] } } } },
+    'to a@b.org',
+    { who: { email: 'a@b.org' } },
+  ],
+  [{ query: { type: 'STRING' } }, 'cats', { query: 'cats' }],
+  [{ limit: { type: 'integer', default: 5 } }, 'list 3', { limit: 5 }],
+  [{}, 'anything', {}],
+])('arguments for %j are read from the words %j', (properties, text, expected) => {
+  expect(argumentsFor({ type: 'object', properties }, text)).toEqual(expected)
 })

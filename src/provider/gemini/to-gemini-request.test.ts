@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { describeModel } from '../model-catalog.js'
 import type { GenerationOptions, ProviderMessage, ProviderPart, ToolDeclaration } from '../provider.js'
 import { PROFILES, type ProfileName } from '../repair/profile.js'
@@ -80,7 +80,7 @@ test('signatures sit on the part they came with, the empty last text included', 
   ])
 })
 
-test('Gemini 2 gets no ids, and media beside a response instead of inside it', () => {
+test('Gemini 2 gets no ids, and media after a response instead of inside it', () => {
   const media = [{ type: 'media', mimeType: 'image/png', data: 'AA==' }] as const
   const messages: ProviderMessage[] = [
     { role: 'tool', parts: [{ type: 'tool-result', id: 'a', name: 'shot', result: { ok: true }, media }] },
@@ -129,51 +129,49 @@ test('tools are declared by JSON schema, and without one when they take nothing'
   ])
 })
 
-describe('options', () => {
-  const tools = [{ name: 'clock', description: 'c', parameters: {} }]
-  test.each([
-    ['auto', { mode: 'AUTO' }],
-    ['none', { mode: 'NONE' }],
-    ['required', { mode: 'ANY' }],
-    [{ name: 'clock' }, { mode: 'ANY', allowedFunctionNames: ['clock'] }],
-  ] as const)('tool choice %j', (toolChoice, functionCallingConfig) => {
-    expect(write([user('hi')], { toolChoice }, { tools }).toolConfig).toEqual({ functionCallingConfig })
-  })
+const tools = [{ name: 'clock', description: 'c', parameters: {} }]
+test.each([
+  ['auto', { mode: 'AUTO' }],
+  ['none', { mode: 'NONE' }],
+  ['required', { mode: 'ANY' }],
+  [{ name: 'clock' }, { mode: 'ANY', allowedFunctionNames: ['clock'] }],
+] as const)('tool choice %j is written as a function calling config', (toolChoice, functionCallingConfig) => {
+  expect(write([user('hi')], { toolChoice }, { tools }).toolConfig).toEqual({ functionCallingConfig })
+})
 
-  test('sampling, limits and a response schema', () => {
-    const options = {
-      temperature: 0,
-      topP: 0.9,
-      topK: 5,
-      seed: 7,
-      maxOutputTokens: 9,
-      stopSequences: ['X'],
-      responseSchema: { type: 'object' },
-    }
-    expect(write([user('hi')], options).generationConfig).toEqual({
-      temperature: 0,
-      topP: 0.9,
-      topK: 5,
-      seed: 7,
-      maxOutputTokens: 9,
-      stopSequences: ['X'],
-      responseMimeType: 'application/json',
-      responseJsonSchema: { type: 'object' },
-    })
+test('sampling, limits and a response schema are written to the generation config', () => {
+  const options = {
+    temperature: 0,
+    topP: 0.9,
+    topK: 5,
+    seed: 7,
+    maxOutputTokens: 9,
+    stopSequences: ['X'],
+    responseSchema: { type: 'object' },
+  }
+  expect(write([user('hi')], options).generationConfig).toEqual({
+    temperature: 0,
+    topP: 0.9,
+    topK: 5,
+    seed: 7,
+    maxOutputTokens: 9,
+    stopSequences: ['X'],
+    responseMimeType: 'application/json',
+    responseJsonSchema: { type: 'object' },
   })
+})
 
-  test.each([
-    ['gemini-2.5-pro', { effort: 'low' }, { thinkingBudget: 1024 }],
-    [
-      'gemini-3.5-flash',
-      { effort: 'high', includeThoughts: true },
-      { includeThoughts: true, thinkingLevel: 'HIGH' },
-    ],
-    ['gemini-3.5-flash', { budgetTokens: 0 }, { thinkingBudget: 0 }],
-    ['gemini-3.5-flash', { effort: 'minimal' }, { thinkingLevel: 'MINIMAL' }],
-    ['gemini-3.8-flash', { effort: 'minimal' }, { thinkingLevel: 'LOW' }],
-    ['gemini-3-pro-preview', { effort: 'medium' }, { thinkingLevel: 'HIGH' }],
-  ] as const)('thinking of %s as %j', (model, thinking, thinkingConfig) => {
-    expect(write([user('hi')], { thinking }, { model }).generationConfig).toEqual({ thinkingConfig })
-  })
+test.each([
+  ['gemini-2.5-pro', { effort: 'low' }, { thinkingBudget: 1024 }],
+  [
+    'gemini-3.5-flash',
+    { effort: 'high', includeThoughts: true },
+    { includeThoughts: true, thinkingLevel: 'HIGH' },
+  ],
+  ['gemini-3.5-flash', { budgetTokens: 0 }, { thinkingBudget: 0 }],
+  ['gemini-3.5-flash', { effort: 'minimal' }, { thinkingLevel: 'MINIMAL' }],
+  ['gemini-3.8-flash', { effort: 'minimal' }, { thinkingLevel: 'LOW' }],
+  ['gemini-3-pro-preview', { effort: 'medium' }, { thinkingLevel: 'HIGH' }],
+] as const)('thinking of %s given as %j becomes a thinking config', (model, thinking, thinkingConfig) => {
+  expect(write([user('hi')], { thinking }, { model }).generationConfig).toEqual({ thinkingConfig })
 })

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { describeModel } from '../model-catalog.js'
 import type { GenerationOptions, ProviderMessage, ProviderPart, ToolDeclaration } from '../provider.js'
 import { PROFILES, type ProfileName } from '../repair/profile.js'
@@ -60,32 +60,30 @@ test('calls carry their arguments as text, and every result is a message with st
   ])
 })
 
-describe('earlier reasoning goes back', () => {
-  const plain: ProviderMessage = { role: 'assistant', parts: [{ type: 'reasoning', text: 'hm' }, text('ho')] }
-  const silent: ProviderMessage = {
-    role: 'assistant',
-    parts: [{ type: 'tool-call', id: 'a', name: 'add', args: {} }],
-  }
-  test.each([
-    ['deepseek-thinking', CALLS[1]!, { reasoning_content: 'hm' }],
-    ['deepseek-thinking', silent, { reasoning_content: '' }],
-    ['deepseek-thinking', plain, {}],
-    ['ollama', plain, { reasoning: 'hm' }],
-    ['ollama', silent, {}],
-    ['groq', plain, {}],
-    ['mistral', plain, {}],
-    ['openai-chat', plain, {}],
-  ] as [ProfileName, ProviderMessage, object][])(
-    'to %s as it wants it (%#)',
-    (profile, message, expected) => {
-      const { reasoning_content, reasoning } = write([user('hi'), message], {}, { profile }).messages[1]!
-      expect({
-        ...(reasoning_content === undefined ? {} : { reasoning_content }),
-        ...(reasoning === undefined ? {} : { reasoning }),
-      }).toEqual(expected)
-    },
-  )
-})
+const plain: ProviderMessage = { role: 'assistant', parts: [{ type: 'reasoning', text: 'hm' }, text('ho')] }
+const silent: ProviderMessage = {
+  role: 'assistant',
+  parts: [{ type: 'tool-call', id: 'a', name: 'add', args: {} }],
+}
+test.each([
+  ['deepseek-thinking', CALLS[1]!, { reasoning_content: 'hm' }],
+  ['deepseek-thinking', silent, { reasoning_content: '' }],
+  ['deepseek-thinking', plain, {}],
+  ['ollama', plain, { reasoning: 'hm' }],
+  ['ollama', silent, {}],
+  ['groq', plain, {}],
+  ['mistral', plain, {}],
+  ['openai-chat', plain, {}],
+] as [ProfileName, ProviderMessage, object][])(
+  'earlier reasoning is sent to %s in the form that it accepts (row %#)',
+  (profile, message, expected) => {
+    const { reasoning_content, reasoning } = write([user('hi'), message], {}, { profile }).messages[1]!
+    expect({
+      ...(reasoning_content === undefined ? {} : { reasoning_content }),
+      ...(reasoning === undefined ? {} : { reasoning }),
+    }).toEqual(expected)
+  },
+)
 
 test('several texts of one message are one string, and media make it a list', () => {
   const media: ProviderPart = { type: 'media', mimeType: 'image/png', data: 'AA==' }
@@ -124,73 +122,71 @@ test.each([
     { mimeType: 'video/mp4', data: 'AA==' },
     { type: 'text', text: expect.stringContaining('video/mp4') },
   ],
-])('%s is written as the wire knows it', (_, media, wire) => {
+])('%s is written as a Chat Completions part', (_, media, wire) => {
   expect(write([{ role: 'user', parts: [{ type: 'media', ...media }] }]).messages[0]?.content).toEqual([wire])
 })
 
-describe('options', () => {
-  test('of OpenAI', () => {
-    const options = { temperature: 0, topP: 0.9, topK: 3, seed: 7, maxOutputTokens: 9, stopSequences: ['X'] }
-    expect(write([user('hi')], options)).toMatchObject({
-      temperature: 0,
-      top_p: 0.9,
-      seed: 7,
-      max_completion_tokens: 9,
-      stop: ['X'],
-      stream_options: { include_usage: true },
-    })
-    expect(write([user('hi')], options)).not.toHaveProperty('top_k')
+test('options of OpenAI are written in its fields', () => {
+  const options = { temperature: 0, topP: 0.9, topK: 3, seed: 7, maxOutputTokens: 9, stopSequences: ['X'] }
+  expect(write([user('hi')], options)).toMatchObject({
+    temperature: 0,
+    top_p: 0.9,
+    seed: 7,
+    max_completion_tokens: 9,
+    stop: ['X'],
+    stream_options: { include_usage: true },
   })
+  expect(write([user('hi')], options)).not.toHaveProperty('top_k')
+})
 
-  test('of a thinking model leave out what it refuses', () => {
-    const body = write(
-      [user('hi')],
-      { temperature: 0, stopSequences: ['X'], thinking: { effort: 'low' } },
-      { model: 'o4-mini' },
-    )
-    expect(body).toMatchObject({ reasoning_effort: 'low' })
-    expect(body).not.toHaveProperty('temperature')
-    expect(body).not.toHaveProperty('stop')
-  })
+test('options that a thinking model refuses are left out', () => {
+  const body = write(
+    [user('hi')],
+    { temperature: 0, stopSequences: ['X'], thinking: { effort: 'low' } },
+    { model: 'o4-mini' },
+  )
+  expect(body).toMatchObject({ reasoning_effort: 'low' })
+  expect(body).not.toHaveProperty('temperature')
+  expect(body).not.toHaveProperty('stop')
+})
 
-  test('of Mistral', () => {
-    const body = write(
-      [user('hi')],
-      { seed: 7, maxOutputTokens: 9, toolChoice: 'required' },
-      { profile: 'mistral', tools: [clock] },
-    )
-    expect(body).toMatchObject({ random_seed: 7, max_tokens: 9, tool_choice: 'any' })
-    expect(body).not.toHaveProperty('stream_options')
-  })
+test('options of Mistral are written in its fields', () => {
+  const body = write(
+    [user('hi')],
+    { seed: 7, maxOutputTokens: 9, toolChoice: 'required' },
+    { profile: 'mistral', tools: [clock] },
+  )
+  expect(body).toMatchObject({ random_seed: 7, max_tokens: 9, tool_choice: 'any' })
+  expect(body).not.toHaveProperty('stream_options')
+})
 
-  test('of OpenRouter say effort in its own field', () => {
-    const body = write(
-      [user('hi')],
-      { thinking: { budgetTokens: 5000 }, maxOutputTokens: 9 },
-      { preset: 'openrouter' },
-    )
-    expect(body).toMatchObject({ reasoning: { effort: 'medium' }, max_tokens: 9 })
-  })
+test('effort is written in the field of OpenRouter', () => {
+  const body = write(
+    [user('hi')],
+    { thinking: { budgetTokens: 5000 }, maxOutputTokens: 9 },
+    { preset: 'openrouter' },
+  )
+  expect(body).toMatchObject({ reasoning: { effort: 'medium' }, max_tokens: 9 })
+})
 
-  test.each([
-    ['auto', 'auto'],
-    ['none', 'none'],
-    ['required', 'required'],
-    [{ name: 'clock' }, { type: 'function', function: { name: 'clock' } }],
-  ] as const)('tool choice %j', (toolChoice, wire) => {
-    expect(write([user('hi')], { toolChoice }, { tools: [clock] }).tool_choice).toEqual(wire)
-    expect(write([user('hi')], { toolChoice })).not.toHaveProperty('tool_choice')
-  })
+test.each([
+  ['auto', 'auto'],
+  ['none', 'none'],
+  ['required', 'required'],
+  [{ name: 'clock' }, { type: 'function', function: { name: 'clock' } }],
+] as const)('tool choice %j is written as tool_choice', (toolChoice, wire) => {
+  expect(write([user('hi')], { toolChoice }, { tools: [clock] }).tool_choice).toEqual(wire)
+  expect(write([user('hi')], { toolChoice })).not.toHaveProperty('tool_choice')
+})
 
-  test('a response schema is a format, or words where only JSON is understood', () => {
-    const responseSchema = { type: 'object' }
-    expect(write([user('hi')], { responseSchema })).toMatchObject({
-      response_format: { type: 'json_schema', json_schema: { name: 'answer', schema: responseSchema } },
-    })
-    const body = write([user('hi')], { responseSchema }, { profile: 'deepseek-thinking' })
-    expect(body).toMatchObject({ response_format: { type: 'json_object' } })
-    expect(body.messages[0]).toMatchObject({ role: 'system', content: expect.stringContaining('JSON') })
+test('a response schema is a response format, or an instruction where the server knows only JSON', () => {
+  const responseSchema = { type: 'object' }
+  expect(write([user('hi')], { responseSchema })).toMatchObject({
+    response_format: { type: 'json_schema', json_schema: { name: 'answer', schema: responseSchema } },
   })
+  const body = write([user('hi')], { responseSchema }, { profile: 'deepseek-thinking' })
+  expect(body).toMatchObject({ response_format: { type: 'json_object' } })
+  expect(body.messages[0]).toMatchObject({ role: 'system', content: expect.stringContaining('JSON') })
 })
 
 test('a tool without parameters is declared as an object', () => {

@@ -67,7 +67,7 @@ test('models that do not think are not asked for encrypted thoughts, and accept 
   expect(write([user('hi')], { temperature: 0.5 })).not.toHaveProperty('temperature')
 })
 
-test('images and files travel in results and in user messages', () => {
+test('images and files are sent in results and in user messages', () => {
   const media: ProviderPart = { type: 'media', mimeType: 'image/png', data: 'AA==' }
   const body = write([
     { role: 'user', parts: [media, { type: 'media', mimeType: 'application/pdf', url: 'https://x/a.pdf' }] },
@@ -80,7 +80,7 @@ test('images and files travel in results and in user messages', () => {
   ])
 })
 
-test('options and tools', () => {
+test('options and tools are written in the fields of Responses', () => {
   const tools = [{ name: 'clock', description: 'c', parameters: {} }]
   const options: GenerationOptions = {
     maxOutputTokens: 9,

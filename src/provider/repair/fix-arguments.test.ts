@@ -12,7 +12,7 @@ test.each<[unknown, Record<string, unknown>, string | undefined]>([
   [[1, 2], { value: [1, 2] }, undefined],
   [7, { value: 7 }, undefined],
   ['{"a":', {}, '{"a":'],
-])('%j is read as %j', (given, args, raw) => {
+])('arguments given as %j are read as %j', (given, args, raw) => {
   const read = readArguments(given)
   expect(read.args).toEqual(args)
   expect(read.raw).toBe(raw)

@@ -11,7 +11,7 @@ test('an answered question is valid for every profile when a user message follow
   for (const profile of PROFILE_NAMES) expect(lintHistory(history, profile)).toEqual([])
 })
 
-test('without a following user message it is refused by profiles that require one', () => {
+test('an answer at the end without a user message is refused by profiles that require one', () => {
   const history = [say('user', 'hi'), say('assistant', 'hello')]
   expect(lintHistory(history, 'anthropic-4.6', { next: 'none' })).toEqual([
     {
@@ -40,7 +40,7 @@ test('an empty history is valid before the first message', () => {
   for (const profile of PROFILE_NAMES) expect(lintHistory([], profile)).toEqual([])
 })
 
-test('what is rewritten on every send is mapped, not broken', () => {
+test('ids and names that are rewritten on every send are reported as mapped, not as breaking', () => {
   const history: ProviderMessage[] = [
     say('user', 'hi'),
     { role: 'assistant', parts: [{ type: 'tool-call', id: 'toolu_1', name: 'fs.read', args: {} }] },

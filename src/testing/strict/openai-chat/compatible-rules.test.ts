@@ -24,10 +24,10 @@ test.each([
   ['{"a": "line\nbreak"}', 'Invalid control character at: line 1 column 12 (char 11)'],
   ['[1,]', 'Expecting value: line 1 column 4 (char 3)'],
   ['"a\\', 'Unterminated string starting at: line 1 column 1 (char 0)'],
-])('%j', (text, expected) => {
+])('pythonJsonError reports %j as Python does', (text, expected) => {
   expect(pythonJsonError(text)).toBe(expected)
 })
 
-test.each(['{}', '[1, {"a": null}]', '"x"', '{"a": NaN}'])('accepts %j', text => {
+test.each(['{}', '[1, {"a": null}]', '"x"', '{"a": NaN}'])('pythonJsonError accepts %j', text => {
   expect(pythonJsonError(text)).toBeUndefined()
 })
