@@ -130,7 +130,7 @@ interface Pair {
   stepsOf: (kind: FaultKind) => readonly number[]
 }
 
-/** Each fault meets each step with one of the three pairs. */
+/** Each fault meets one pair at one step, and each pair and each step meets several faults. */
 const PAIRS: readonly Pair[] = [
   [CLAUDE, GEMINI] as const,
   [GEMINI, GPT] as const,
@@ -138,12 +138,15 @@ const PAIRS: readonly Pair[] = [
 ].map(([first, other], pair) => ({
   first,
   other,
-  stepsOf: kind => STEPS.filter(step => (Object.keys(CODES).indexOf(kind) + pair + step) % 3 === 0),
+  stepsOf: kind => {
+    const index = Object.keys(CODES).indexOf(kind)
+    return index % 3 === pair ? [Math.floor(index / 3) % 3] : []
+  },
 }))
 
 async function expectFallback({ first, other, stepsOf }: Pair): Promise<void> {
   onTestFinished(() => void vi.useRealTimers())
-  for (const kind of Object.keys(CODES) as FaultKind[]) {
+  for (const kind of (Object.keys(CODES) as FaultKind[]).filter(each => stepsOf(each).length > 0)) {
     const isHang = kind === 'hang'
     // A model rests by the clock; between two runs no lease is held.
     if (isHang) vi.useFakeTimers({ toFake: ['Date', 'setTimeout', 'clearTimeout'], shouldAdvanceTime: true })
@@ -183,13 +186,13 @@ async function expectFallback({ first, other, stepsOf }: Pair): Promise<void> {
 }
 
 test.each(PAIRS)(
-  '$first.2 falls back to $other.2 on every fault, and the next run returns to the first model',
+  '$first.2 falls back to $other.2 on a third of the faults, and the next run returns to the first model',
   expectFallback,
 )
 
 test.each(PAIRS.map(pair => ({ ...pair, stepsOf: () => STEPS })))(
   '$first.2 falls back to $other.2 on every fault at every step',
-  LONG,
+  { ...LONG, timeout: 600_000 },
   expectFallback,
 )
 

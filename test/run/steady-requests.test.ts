@@ -7,6 +7,7 @@ import { ScriptedProvider, type ScriptStep } from '../../src/testing/scripted-pr
 import { defineTool } from '../../src/tool.js'
 import { brokenPairs, pairsOf, type SentRecord } from '../support/steady.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
+import { longUnless } from '../support/tiers.js'
 
 const key = { appName: 'lango', userId: 'user', sessionId: 's1' }
 const sessionId = key.sessionId
@@ -156,25 +157,34 @@ describe('requests of a session', () => {
     expect(brokenPairs(requests)).toEqual([])
   })
 
-  test('the budget moves the beginning in steps, with one break each, also across restarts', async () => {
-    const folder = await temporaryFolder()
-    const long = (request: GenerateRequest, index: number): ScriptStep =>
-      request.messages.at(-1)?.role === 'user'
-        ? { toolCalls: [{ id: `call-${index}`, name: 'look', args: { at: 'x'.repeat(400) } }] }
-        : { text: `answer ${index} ${'word '.repeat(100)}` }
-    for (let process = 0; process < 20; process++) {
-      const { say, close } = await stage(folder, { script: long, budget: 4000 })
-      for (let turn = 0; turn < 3; turn++) await say(`question ${process} ${turn}`)
-      await close()
-    }
-    const requests = await sentRequests(folder)
-    expect(brokenPairs(requests)).toEqual([])
-    const breaks = breaksOf(requests)
-    expect(new Set(breaks)).toEqual(new Set(['budget']))
-    // About 290 tokens a turn: a step of 1,000 tokens lasts three turns or more.
-    expect(breaks.length).toBeGreaterThan(5)
-    expect(breaks.length).toBeLessThan(20)
-  })
+  for (const { restarts, least, most } of [
+    { restarts: 8, least: 1, most: 8 },
+    { restarts: 20, least: 5, most: 20 },
+  ]) {
+    test(
+      `the budget moves the beginning in steps, with one break each, also across ${restarts} restarts`,
+      longUnless(restarts === 8),
+      async () => {
+        const folder = await temporaryFolder()
+        const long = (request: GenerateRequest, index: number): ScriptStep =>
+          request.messages.at(-1)?.role === 'user'
+            ? { toolCalls: [{ id: `call-${index}`, name: 'look', args: { at: 'x'.repeat(400) } }] }
+            : { text: `answer ${index} ${'word '.repeat(100)}` }
+        for (let process = 0; process < restarts; process++) {
+          const { say, close } = await stage(folder, { script: long, budget: 4000 })
+          for (let turn = 0; turn < 3; turn++) await say(`question ${process} ${turn}`)
+          await close()
+        }
+        const requests = await sentRequests(folder)
+        expect(brokenPairs(requests)).toEqual([])
+        const breaks = breaksOf(requests)
+        expect(new Set(breaks)).toEqual(new Set(['budget']))
+        // About 290 tokens a turn: a step of 1,000 tokens lasts three turns or more.
+        expect(breaks.length).toBeGreaterThan(least)
+        expect(breaks.length).toBeLessThan(most)
+      },
+    )
+  }
 
   test('a break is in `breaks` and in `repairs` of the event, the result and the inspection, and is not counted as a repair', async () => {
     const folder = await temporaryFolder()

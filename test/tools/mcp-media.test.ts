@@ -1,6 +1,6 @@
 // An image of an MCP server on its way to the model: through the store, the ledger and each vendor's wire.
-import { fileURLToPath } from 'node:url'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import type { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
+import { expect, onTestFinished, test } from 'vitest'
 import { mcpResult } from '../../src/base/mcp-result.js'
 import type { RunEvent } from '../../src/run/run-event.js'
 import { createRuntime } from '../../src/runtime/runtime.js'
@@ -12,10 +12,21 @@ import type { StrictProfile } from '../../src/testing/strict/profile.js'
 import { defineTool, type ToolEffect } from '../../src/tool.js'
 import { strictTarget } from '../providers/strict-profiles.js'
 import { crashable } from '../support/crashable-store.js'
+import { startService } from './mcp-service.js'
 
-const FIXTURE = fileURLToPath(new URL('mcp-fixture.mjs', import.meta.url))
 const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 const SAYS_SO = '[image image/png, 70 bytes]'
+
+function registerPicture(server: McpServer): void {
+  server.registerTool('picture', { description: 'Answers with a picture.' }, () => ({
+    content: [
+      { type: 'text', text: 'see' },
+      { type: 'image', data: PNG, mimeType: 'image/png' },
+      { type: 'resource', resource: { uri: 'file:///x', text: 'inner' } },
+      { type: 'resource_link', uri: 'file:///y', name: 'y' },
+    ],
+  }))
+}
 
 async function look(profile: StrictProfile) {
   const server = await startStrictProvider({
@@ -24,12 +35,13 @@ async function look(profile: StrictProfile) {
       index === 0 ? { toolCalls: [{ name: 'fix_picture', args: {} }] } : { text: 'I see a dot.' },
   })
   onTestFinished(() => server.close())
+  const { url } = await startService(registerPicture)
   const { provider, model } = strictTarget(profile, server.baseUrl, {})
   const runtime = await createRuntime({
     store: 'memory:',
     providers: { play: provider },
     agent: { model: `play/${model}` },
-    mcpServers: { fix: { command: process.execPath, args: [FIXTURE] } },
+    mcpServers: { fix: { url } },
   })
   onTestFinished(() => runtime.close())
   const run = async (text: string) => {
@@ -52,29 +64,27 @@ function holders(body: unknown, text: string): unknown[] {
   return values.flatMap(value => holders(value, text))
 }
 
-describe.each<[StrictProfile, unknown]>([
+test.each<[StrictProfile, unknown]>([
   ['gemini-2', { mimeType: 'image/png', data: PNG }],
   ['gemini-3', { mimeType: 'image/png', data: PNG }],
   ['anthropic-4.6', { type: 'base64', media_type: 'image/png', data: PNG }],
   ['openai-chat', { url: `data:image/png;base64,${PNG}` }],
   ['openai-responses', { type: 'input_image', image_url: `data:image/png;base64,${PNG}`, detail: 'auto' }],
-])('%s', (profile, image) => {
-  test('gets the image of a tool as an image, and its base64 nowhere else', async () => {
-    const { bodies, events, runtime } = await look(profile)
-    expect(bodies).toHaveLength(3)
-    for (const body of bodies.slice(1)) expect(holders(body, PNG)).toEqual([image])
-    const result = events.find(event => event.type === 'tool-result')
-    expect(result).toMatchObject({ result: { result: `see\n${SAYS_SO}\ninner\n[resource file:///y: y]` } })
-    expect(JSON.stringify(events)).not.toContain(PNG)
-    const messages = await runtime.store.readMessages({ appName: 'lango', userId: 'user', sessionId: 's' })
-    const stored = messages.find(({ role }) => role === 'tool')
-    expect(stored?.content).not.toContain(PNG)
-    // An image counts as an image, and not as the text of its bytes.
-    expect(stored?.tokens).toBeLessThan(1_200)
-  })
+])('%s gets the image of a tool as an image, and its base64 nowhere else', async (profile, image) => {
+  const { bodies, events, runtime } = await look(profile)
+  expect(bodies).toHaveLength(3)
+  for (const body of bodies.slice(1)) expect(holders(body, PNG)).toEqual([image])
+  const result = events.find(event => event.type === 'tool-result')
+  expect(result).toMatchObject({ result: { result: `see\n${SAYS_SO}\ninner\n[resource file:///y: y]` } })
+  expect(JSON.stringify(events)).not.toContain(PNG)
+  const messages = await runtime.store.readMessages({ appName: 'lango', userId: 'user', sessionId: 's' })
+  const stored = messages.find(({ role }) => role === 'tool')
+  expect(stored?.content).not.toContain(PNG)
+  // An image counts as an image, and not as the text of its bytes.
+  expect(stored?.tokens).toBeLessThan(1_200)
 })
 
-test('a model that takes no images reads what it was', async () => {
+test('a model that takes no images reads that the result of a tool was an image', async () => {
   const { bodies } = await look('deepseek-v4')
   for (const body of bodies.slice(1)) {
     expect(JSON.stringify(body)).not.toContain(PNG)
