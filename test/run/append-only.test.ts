@@ -3,6 +3,7 @@
 import { LlmAgent } from '@google/adk'
 import { afterEach, expect, test } from 'vitest'
 import { ToolAdapter } from '../../src/adk/agent/tool-adapter.js'
+import type { HistoryOptions } from '../../src/runtime/options.js'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
 import type { SessionStore } from '../../src/session/session-store.js'
 import { openStore } from '../../src/store/open-store.js'
@@ -27,7 +28,7 @@ interface Course {
   cutOff: number
   /** Two turns from here on are answered by another model. */
   otherModel: number
-  history?: { maxMessageTokenBudget: number }
+  history?: HistoryOptions
 }
 
 /** Every change once, close together, with a token budget that is cut as often as in the whole course. */

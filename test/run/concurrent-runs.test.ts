@@ -1,11 +1,12 @@
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { createRuntime } from '../../src/runtime/runtime.js'
 import { openStore } from '../../src/store/open-store.js'
 import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
 import { runScript } from '../support/child.js'
 import { createDatabase } from '../support/postgres.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
+import { LONG } from '../support/tiers.js'
 
 const DATABASES = [
   {
@@ -15,34 +16,48 @@ const DATABASES = [
   { name: 'PostgreSQL', open: createDatabase },
 ]
 
-describe.each(DATABASES)('100 runs over 10 sessions in 2 processes on $name', ({ open }) => {
-  test('leave clean sequences of whole turns', { timeout: 180_000 }, async () => {
-    const database = await open()
-    const children = ['first', 'second'].map(name =>
-      runScript('run-many.ts', [database.url, name, '50', '10']),
-    )
-    for (const child of children) {
-      expect((await child.ended).code, child.errors()).toBe(0)
-      expect(child.lines).toEqual(['all well'])
+/** Half of the runs in each of two processes; each session gets as many. */
+async function expectWholeTurns(
+  { open }: (typeof DATABASES)[number],
+  { runs, sessions }: { runs: number; sessions: number },
+): Promise<void> {
+  const database = await open()
+  const children = ['first', 'second'].map(name =>
+    runScript('run-many.ts', [database.url, name, String(runs / 2), String(sessions)]),
+  )
+  for (const child of children) {
+    expect((await child.ended).code, child.errors()).toBe(0)
+    expect(child.lines).toEqual(['all well'])
+  }
+  const store = await openStore(database.url)
+  for (let index = 0; index < sessions; index++) {
+    const messages = await store.readMessages({ appName: 'lango', userId: 'user', sessionId: `s${index}` })
+    expect(messages.map(message => message.seq)).toEqual(messages.map((_, place) => place + 1))
+    const turn = ['user', 'assistant', 'tool', 'assistant']
+    const turns = Array.from({ length: runs / sessions }, () => turn)
+    expect(messages.map(message => message.role)).toEqual(turns.flat())
+    for (let at = 0; at < messages.length; at += 4) {
+      const [question, call, result, answer] = messages.slice(at, at + 4)
+      expect(result?.toolCalls?.[0]?.id).toBe(call?.toolCalls?.[0]?.id)
+      expect(call?.toolCalls?.[0]?.input).toContain(question?.content.split(' ')[0])
+      expect(answer?.content).toBe('Found.')
+      expect(new Set([question, call, result, answer].map(message => message?.invocationId)).size).toBe(1)
     }
-    const store = await openStore(database.url)
-    for (let index = 0; index < 10; index++) {
-      const messages = await store.readMessages({ appName: 'lango', userId: 'user', sessionId: `s${index}` })
-      expect(messages.map(message => message.seq)).toEqual(messages.map((_, place) => place + 1))
-      const turn = ['user', 'assistant', 'tool', 'assistant']
-      expect(messages.map(message => message.role)).toEqual(Array.from({ length: 10 }, () => turn).flat())
-      for (let at = 0; at < messages.length; at += 4) {
-        const [question, call, result, answer] = messages.slice(at, at + 4)
-        expect(result?.toolCalls?.[0]?.id).toBe(call?.toolCalls?.[0]?.id)
-        expect(call?.toolCalls?.[0]?.input).toContain(question?.content.split(' ')[0])
-        expect(answer?.content).toBe('Found.')
-        expect(new Set([question, call, result, answer].map(message => message?.invocationId)).size).toBe(1)
-      }
-    }
-    await store.close()
-    await database.drop()
-  })
-})
+  }
+  await store.close()
+  await database.drop()
+}
+
+test.each(DATABASES)(
+  '12 runs over 3 sessions in 2 processes on $name leave whole turns in sequence',
+  database => expectWholeTurns(database, { runs: 12, sessions: 3 }),
+)
+
+test.each(DATABASES)(
+  '100 runs over 10 sessions in 2 processes on $name leave whole turns in sequence',
+  { ...LONG, timeout: 180_000 },
+  database => expectWholeTurns(database, { runs: 100, sessions: 10 }),
+)
 
 test('a process follows a run of another process to its end, although nothing else keeps it alive', async () => {
   const store = `sqlite:${join(await temporaryFolder(), 'followed.db')}`

@@ -1,6 +1,6 @@
 // A stream that breaks off after visible output: the half answer is taken back, and the model is asked again.
 import { LlmAgent, ParallelAgent, Workflow } from '@google/adk'
-import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import type { RunEvent } from '../../src/run/run-event.js'
 import type { RuntimeOptions } from '../../src/runtime/options.js'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
@@ -63,8 +63,9 @@ function shown(events: readonly RunEvent[]): string {
 const restarts = (events: readonly RunEvent[]) => events.filter(({ type }) => type === 'step-restart')
 const CUT: Fault = { kind: 'cut', afterEvents: 8, at: 0 }
 
-describe.each(MODELS)('%s', (...model) => {
-  test('a stream cut in mid-text is taken back with step-restart, and the model is asked again', async () => {
+test.each(MODELS)(
+  'a stream of %s cut in mid-text is taken back with step-restart, and the model is asked again',
+  async (...model) => {
     const { runtime, server } = await stage(model, [CUT])
     const events = await eventsOf(runtime)
     expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop', text: ANSWER })
@@ -75,8 +76,8 @@ describe.each(MODELS)('%s', (...model) => {
     expect(server.requests).toHaveLength(2)
     const messages = await runtime.store.readMessages({ appName: 'lango', userId: 'user', sessionId: 's' })
     expect(messages.map(({ content }) => content)).toEqual(['go', ANSWER])
-  })
-})
+  },
+)
 
 const [CLAUDE] = MODELS as [(typeof MODELS)[0]]
 const [, , GPT] = MODELS as [unknown, unknown, (typeof MODELS)[0]]

@@ -1,6 +1,6 @@
 // `engine: 'dbos'`: DBOS dispatches the runs, and nothing else changes. One database for the file; DBOS is there once in a
 // process, so the runtimes come one after the other. Processes that are killed: test/run/chaos.test.ts.
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import type { DbosOptions } from '../../src/engine/engine-options.js'
 import type { RunEvent } from '../../src/run/run-event.js'
@@ -95,72 +95,70 @@ async function everythingInDbos(): Promise<string> {
   return texts.join('\n')
 }
 
-describe('runs', () => {
-  test('are workflows with their ids, in order within a session, and leave no texts in DBOS', async () => {
-    const runtime = await open(ENGINE)
-    const started = []
-    for (const number of [1, 2, 3])
-      started.push(
-        await runtime.start({ sessionId: 'ordered', userId: 'private-name', text: `To secret-${number}.` }),
-      )
-    for (const { runId } of started)
-      expect(await finishOf(runtime, runId)).toMatchObject({ type: 'run-finish', finishReason: 'stop' })
-    expect(payments.splice(0)).toEqual(['secret-1', 'secret-2', 'secret-3'])
-    const [first = { runId: '' }] = started
-    await eventually(async () => (await workflow(first.runId))?.status).toBe('SUCCESS')
-    const kept = await everythingInDbos()
-    expect(kept).toContain(first.runId)
-    expect(kept).not.toMatch(/secret|private-name|Paid/)
+test('runs on DBOS are workflows with their ids, in order within a session, and leave no texts in DBOS', async () => {
+  const runtime = await open(ENGINE)
+  const started = []
+  for (const number of [1, 2, 3])
+    started.push(
+      await runtime.start({ sessionId: 'ordered', userId: 'private-name', text: `To secret-${number}.` }),
+    )
+  for (const { runId } of started)
+    expect(await finishOf(runtime, runId)).toMatchObject({ type: 'run-finish', finishReason: 'stop' })
+  expect(payments.splice(0)).toEqual(['secret-1', 'secret-2', 'secret-3'])
+  const [first = { runId: '' }] = started
+  await eventually(async () => (await workflow(first.runId))?.status).toBe('SUCCESS')
+  const kept = await everythingInDbos()
+  expect(kept).toContain(first.runId)
+  expect(kept).not.toMatch(/secret|private-name|Paid/)
 
-    await runtime.erase('private-name')
-    expect(await workflow(first.runId)).toBeUndefined()
-    expect(await everythingInDbos()).not.toContain(first.runId)
-  })
-
-  test('the same run id is one run, and a queued run can be stopped', async () => {
-    const runtime = await open(ENGINE)
-    let free = () => {}
-    hold = new Promise(resolve => {
-      free = resolve
-    })
-    const first = await runtime.start({ sessionId: 'stopped', text: 'To secret-1.' })
-    await eventually(async () => working).toBe(1)
-    const queued = await runtime.start({ sessionId: 'stopped', text: 'To secret-2.' })
-    const last = await runtime.start({ sessionId: 'stopped', text: 'To secret-3.' })
-    await expect(runtime.start({ ...last, text: 'To secret-3.' })).resolves.toEqual(last)
-    await expect(
-      runtime.runAndCollect({ sessionId: 'stopped', text: 'now', whenBusy: 'reject' }),
-    ).rejects.toMatchObject({ code: 'session-busy' })
-    await runtime.stop(queued.runId)
-    free()
-    expect(await finishOf(runtime, last.runId)).toMatchObject({ finishReason: 'stop' })
-    expect(await finishOf(runtime, queued.runId)).toMatchObject({ finishReason: 'aborted' })
-    expect(await finishOf(runtime, first.runId)).toMatchObject({ finishReason: 'stop' })
-    expect(payments.splice(0)).toEqual(['secret-1', 'secret-3'])
-  })
-
-  test('that other processes accepted or left are found by the sweep', async () => {
-    let free = () => {}
-    hold = new Promise(resolve => {
-      free = resolve
-    })
-    const plain = await open('leases')
-    const first = await plain.start({ sessionId: 'left', text: 'To secret-1.' })
-    await eventually(async () => working).toBe(1)
-    const queued = await plain.start({ sessionId: 'left', text: 'To secret-2.' })
-    const closed = plain.close()
-    free()
-    await closed
-    expect(await workflow(queued.runId)).toBeUndefined()
-    hold = undefined
-    const runtime = await open(ENGINE)
-    expect(await finishOf(runtime, first.runId)).toMatchObject({ finishReason: 'stop' })
-    expect(await finishOf(runtime, queued.runId)).toMatchObject({ finishReason: 'stop' })
-    expect(payments.splice(0)).toEqual(['secret-1', 'secret-2'])
-  })
+  await runtime.erase('private-name')
+  expect(await workflow(first.runId)).toBeUndefined()
+  expect(await everythingInDbos()).not.toContain(first.runId)
 })
 
-test('a run that waits frees its workflow; another version answers it, because the first one is gone', async () => {
+test('on DBOS the same run id is one run, and a queued run can be stopped', async () => {
+  const runtime = await open(ENGINE)
+  let free = () => {}
+  hold = new Promise(resolve => {
+    free = resolve
+  })
+  const first = await runtime.start({ sessionId: 'stopped', text: 'To secret-1.' })
+  await eventually(async () => working).toBe(1)
+  const queued = await runtime.start({ sessionId: 'stopped', text: 'To secret-2.' })
+  const last = await runtime.start({ sessionId: 'stopped', text: 'To secret-3.' })
+  await expect(runtime.start({ ...last, text: 'To secret-3.' })).resolves.toEqual(last)
+  await expect(
+    runtime.runAndCollect({ sessionId: 'stopped', text: 'now', whenBusy: 'reject' }),
+  ).rejects.toMatchObject({ code: 'session-busy' })
+  await runtime.stop(queued.runId)
+  free()
+  expect(await finishOf(runtime, last.runId)).toMatchObject({ finishReason: 'stop' })
+  expect(await finishOf(runtime, queued.runId)).toMatchObject({ finishReason: 'aborted' })
+  expect(await finishOf(runtime, first.runId)).toMatchObject({ finishReason: 'stop' })
+  expect(payments.splice(0)).toEqual(['secret-1', 'secret-3'])
+})
+
+test('the sweep of DBOS finds runs that other processes accepted or left', async () => {
+  let free = () => {}
+  hold = new Promise(resolve => {
+    free = resolve
+  })
+  const plain = await open('leases')
+  const first = await plain.start({ sessionId: 'left', text: 'To secret-1.' })
+  await eventually(async () => working).toBe(1)
+  const queued = await plain.start({ sessionId: 'left', text: 'To secret-2.' })
+  const closed = plain.close()
+  free()
+  await closed
+  expect(await workflow(queued.runId)).toBeUndefined()
+  hold = undefined
+  const runtime = await open(ENGINE)
+  expect(await finishOf(runtime, first.runId)).toMatchObject({ finishReason: 'stop' })
+  expect(await finishOf(runtime, queued.runId)).toMatchObject({ finishReason: 'stop' })
+  expect(payments.splice(0)).toEqual(['secret-1', 'secret-2'])
+})
+
+test('a run that waits frees its DBOS workflow, and another version of the program answers it', async () => {
   hold = undefined
   const one = await open({ ...ENGINE, version: 'one' }, { needsApproval: true })
   const { runId } = await one.start({ sessionId: 'asked', text: 'To secret-1.' })
@@ -181,7 +179,7 @@ async function eventRequest(runtime: Runtime, runId: string): Promise<string> {
   return String(request?.id)
 }
 
-test('perUser and perModel limit how many runs work at once', async () => {
+test('perUser and perModel of DBOS limit how many runs work at once', async () => {
   let free = () => {}
   hold = new Promise(resolve => {
     free = resolve
@@ -208,27 +206,25 @@ test('perUser and perModel limit how many runs work at once', async () => {
   expect(payments.splice(0).sort()).toEqual([1, 2, 3, 4, 5, 6].map(number => `secret-${number}`))
 })
 
-describe('is refused', () => {
-  test.each([
-    ['a SQLite store', { store: 'sqlite:./never.db', engine: 'dbos' as const }, /needs a PostgreSQL store/],
-    ['an unknown name', { store: 'memory:', engine: 'temporal' as 'dbos' }, /must be one of: leases, dbos/],
-    [
-      'a limit of 0',
-      { store: 'postgres://x@localhost/y', engine: { name: 'dbos' as const, queues: { fleet: 0 } } },
-      /at least 1/,
-    ],
-  ])('%s', async (_name, options, expected) => {
-    await expect(createRuntime({ ...options, agent: { model: 'demo/demo' } })).rejects.toMatchObject({
-      code: 'invalid-config',
-      message: expect.stringMatching(expected),
-    })
+test.each([
+  ['a SQLite store', { store: 'sqlite:./never.db', engine: 'dbos' as const }, /needs a PostgreSQL store/],
+  ['an unknown name', { store: 'memory:', engine: 'temporal' as 'dbos' }, /must be one of: leases, dbos/],
+  [
+    'a limit of 0',
+    { store: 'postgres://x@localhost/y', engine: { name: 'dbos' as const, queues: { fleet: 0 } } },
+    /at least 1/,
+  ],
+])('DBOS with %s is refused', async (_name, options, expected) => {
+  await expect(createRuntime({ ...options, agent: { model: 'demo/demo' } })).rejects.toMatchObject({
+    code: 'invalid-config',
+    message: expect.stringMatching(expected),
   })
+})
 
-  test('a second runtime in one process', async () => {
-    await open(ENGINE)
-    await expect(open(ENGINE)).rejects.toMatchObject({
-      code: 'invalid-config',
-      message: expect.stringContaining('DBOS is in use in this process already'),
-    })
+test('a second runtime with DBOS in one process is refused', async () => {
+  await open(ENGINE)
+  await expect(open(ENGINE)).rejects.toMatchObject({
+    code: 'invalid-config',
+    message: expect.stringContaining('DBOS is in use in this process already'),
   })
 })

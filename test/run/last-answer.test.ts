@@ -115,8 +115,8 @@ test('the last answer and the end of the run are one write', async () => {
   expect((await contents()).at(-1)).toBe(ANSWER)
 })
 
-describe('what comes after the answer finds it stored', () => {
-  test('a callback of the agent', async () => {
+describe('code that runs after the last answer', () => {
+  test('a callback after the agent finds the last answer stored', async () => {
     const found: string[][] = []
     const scene = await open({
       rootAgent: new LlmAgent({
@@ -133,7 +133,7 @@ describe('what comes after the answer finds it stored', () => {
     expect(stepKinds(scene.steps)).toEqual(['assistant', 'end'])
   })
 
-  test('a plugin', async () => {
+  test('a plugin finds the last answer stored', async () => {
     const found: string[][] = []
     class Notes extends BasePlugin {
       override async afterRunCallback(): Promise<void> {
@@ -145,22 +145,25 @@ describe('what comes after the answer finds it stored', () => {
     expect(found).toEqual([['Where is the key?', ANSWER]])
   })
 
-  test.each(['runAsyncImpl', 'callLlmAsync'])('an agent with a method of its own: %s', async method => {
-    const found: string[][] = []
-    class Careful extends LlmAgent {}
-    const inherited: (...args: unknown[]) => AsyncGenerator = Reflect.get(LlmAgent.prototype, method)
-    Object.defineProperty(Careful.prototype, method, {
-      async *value(...args: unknown[]) {
-        yield* inherited.apply(this, args)
-        found.push(await scene.contents())
-      },
-    })
-    const scene = await open({ rootAgent: new Careful({ name: 'root', model: 'play/m' }) })
-    await scene.play()
-    expect(found).toEqual([['Where is the key?', ANSWER]])
-  })
+  test.each(['runAsyncImpl', 'callLlmAsync'])(
+    'an agent that overrides %s finds the last answer stored',
+    async method => {
+      const found: string[][] = []
+      class Careful extends LlmAgent {}
+      const inherited: (...args: unknown[]) => AsyncGenerator = Reflect.get(LlmAgent.prototype, method)
+      Object.defineProperty(Careful.prototype, method, {
+        async *value(...args: unknown[]) {
+          yield* inherited.apply(this, args)
+          found.push(await scene.contents())
+        },
+      })
+      const scene = await open({ rootAgent: new Careful({ name: 'root', model: 'play/m' }) })
+      await scene.play()
+      expect(found).toEqual([['Where is the key?', ANSWER]])
+    },
+  )
 
-  test('an agent that has handed over and back', async () => {
+  test('an agent that handed over and back finds the last answer stored', async () => {
     const found: (string | undefined)[] = []
     const transfer = (id: string, agentName: string) => ({
       toolCalls: [{ id, name: 'transfer_to_agent', args: { agentName } }],
@@ -181,7 +184,7 @@ describe('what comes after the answer finds it stored', () => {
     expect(found.at(-1)).toBe(ANSWER)
   })
 
-  test('a set of tools that takes a while to close: followers have the answer meanwhile', async () => {
+  test('followers have the last answer while a toolset is slow to close', async () => {
     let close = () => {}
     const closed = new Promise<void>(resolve => {
       close = resolve
@@ -208,7 +211,7 @@ describe('what comes after the answer finds it stored', () => {
     expect(stepKinds(scene.steps)).toEqual(['assistant', 'end'])
   })
 
-  test('the correction of an answer that is no JSON', async () => {
+  test('an answer that is no JSON is stored before its correction is asked for', async () => {
     const script = [{ text: 'no' }, { text: '{"place":"drawer"}' }]
     const scene = await open({ script })
     const outputSchema = { type: 'object', properties: { place: { type: 'string' } }, required: ['place'] }
@@ -218,7 +221,7 @@ describe('what comes after the answer finds it stored', () => {
   })
 })
 
-test('a run that is aborted at any moment of its end is consistent', async () => {
+test('a run that is aborted in any step of its end has the same events in the store as for its reader', async () => {
   const seen = new Set<string>()
   // Each in one more step of the same turn of the event loop.
   for (let steps = 0; steps < 60; steps += 1) {
@@ -260,7 +263,7 @@ const WITH_RECEIPTS: ScriptStep = {
   ],
 }
 
-test('what another write has brought forward is handed out when it is stored', async () => {
+test('events that another write has brought forward are emitted when they are stored', async () => {
   const scene = await open({ script: [WITH_RECEIPTS], stepMs: 20 })
   const types: string[] = []
   for await (const { type } of scene.runtime.run({ ...KEY, text: 'Where is the key?' })) {
@@ -308,20 +311,23 @@ describe('a run that waits between two rounds', () => {
     execute: () => ({ paid: 1 }),
   })
 
-  test.each(['ask', 'pay'])('has handed out all that it has stored (%s)', async name => {
-    const rootAgent = new LlmAgent({ name: 'root', model: 'play/m', tools: [ask, pay, glance] })
-    const script = [calls(name), { text: ANSWER, usage: USED }]
-    const scene = await open({ rootAgent, script })
-    const events = await scene.play()
-    const last = events.at(-1)
-    expect(last).toMatchObject({ type: 'run-finish', finishReason: 'waiting' })
-    const stored = await scene.store.runs.readEvents(last?.runId ?? '')
-    expect(stored.at(-1)?.type).toBe(name === 'ask' ? 'usage' : 'tool-result')
-    expect(stored).toMatchObject(JSON.parse(JSON.stringify(events.slice(0, -1))))
-    expect(stored).toHaveLength(events.length - 1)
-  })
+  test.each(['ask', 'pay'])(
+    'a run that waits after a call of %s has emitted all events that it has stored',
+    async name => {
+      const rootAgent = new LlmAgent({ name: 'root', model: 'play/m', tools: [ask, pay, glance] })
+      const script = [calls(name), { text: ANSWER, usage: USED }]
+      const scene = await open({ rootAgent, script })
+      const events = await scene.play()
+      const last = events.at(-1)
+      expect(last).toMatchObject({ type: 'run-finish', finishReason: 'waiting' })
+      const stored = await scene.store.runs.readEvents(last?.runId ?? '')
+      expect(stored.at(-1)?.type).toBe(name === 'ask' ? 'usage' : 'tool-result')
+      expect(stored).toMatchObject(JSON.parse(JSON.stringify(events.slice(0, -1))))
+      expect(stored).toHaveLength(events.length - 1)
+    },
+  )
 
-  test('fails when its answer cannot be stored', async () => {
+  test('a run that would wait fails when its answer cannot be stored', async () => {
     const rootAgent = new LlmAgent({ name: 'root', model: 'play/m', tools: [ask, glance] })
     const scene = await open({
       ...{ rootAgent, script: [calls('ask'), { text: ANSWER, usage: USED }] },
@@ -335,7 +341,7 @@ describe('a run that waits between two rounds', () => {
 })
 
 describe('an answer that cannot be stored', () => {
-  test('is a failure of the run, which has one end', async () => {
+  test('an answer that cannot be stored fails the run, which ends once', async () => {
     let refusals = 0
     const refuses = ({ message }: RunStep) => {
       if (message === undefined || refusals > 0) return false
@@ -362,18 +368,21 @@ describe('an answer that cannot be stored', () => {
     expect((await contents()).at(-1)).toBe('Still there.')
   })
 
-  test.each([0, 20])('also when another write has brought it forward, after %i ms', async stepMs => {
-    const refuses = ({ message }: RunStep) => message !== undefined
-    const scene = await open({ script: [WITH_RECEIPTS], refuses, stepMs })
-    const events = await scene.play()
-    expect(events.slice(-2)).toMatchObject([
-      { type: 'error', error: { code: 'store-unavailable' } },
-      { type: 'run-finish', finishReason: 'error' },
-    ])
-    expect(await scene.contents()).toEqual(['Where is the key?'])
-  })
+  test.each([0, 20])(
+    'an answer that cannot be stored after %i ms fails the run also when another write has brought it forward',
+    async stepMs => {
+      const refuses = ({ message }: RunStep) => message !== undefined
+      const scene = await open({ script: [WITH_RECEIPTS], refuses, stepMs })
+      const events = await scene.play()
+      expect(events.slice(-2)).toMatchObject([
+        { type: 'error', error: { code: 'store-unavailable' } },
+        { type: 'run-finish', finishReason: 'error' },
+      ])
+      expect(await scene.contents()).toEqual(['Where is the key?'])
+    },
+  )
 
-  test('also when the run is aborted meanwhile', async () => {
+  test('an answer that cannot be stored fails the run also when it is aborted meanwhile', async () => {
     const abort = new AbortController()
     const refuses = ({ message }: RunStep) => {
       if (message) abort.abort()
@@ -386,7 +395,7 @@ describe('an answer that cannot be stored', () => {
   })
 
   test.each(['memory:', 'sqlite:'])(
-    'is stored all the same when an acknowledgement was lost, %s',
+    'an answer whose acknowledgement was lost is stored on %s',
     async kind => {
       const url = kind === 'sqlite:' ? `sqlite:${join(await temporaryFolder(), 'runs.db')}` : kind
       const text = `${ANSWER} `.repeat(10_000)

@@ -1,7 +1,7 @@
 // A process is killed with SIGKILL while its tool pays. Whether the run is continued or ended, and whatever the model
 // does afterwards, the bank pays once.
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { createRuntime } from '../../src/runtime/runtime.js'
 import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
 import type { Tool } from '../../src/tool.js'
@@ -39,33 +39,39 @@ async function bankOf(): Promise<Bank> {
   return bank
 }
 
-describe.each([
+const ENDS = [
   ['ended', false],
   ['continued', true],
-])('after the killed run was %s', (_title, resume) => {
-  test('the call that the model repeats is not executed', async () => {
+] as const
+
+test.each(ENDS)(
+  'after a killed run was %s, a payment that the model repeats is not executed',
+  async (_end, resume) => {
     const bank = await bankOf()
     const sent = await payAgain(bank, resume, {})
     expect(bank.requests).toHaveLength(1)
     expect(sent).toContain('NOT known whether it took effect')
     expect(sent).toContain('Not run again')
-  })
+  },
+)
 
-  test('with verify the model reads the receipt of the first call', async () => {
+test.each(ENDS)(
+  'after a killed run was %s, verify gives the model the receipt of its payment',
+  async (_end, resume) => {
     const bank = await bankOf()
     const sent = await payAgain(bank, resume, { verify: paidAt(bank.url), onUnknown: 'fail' })
     expect(sent).toContain(`receipt of ${bank.requests[0]}`)
-  })
-})
+  },
+)
 
-test('with retry, a call that the model repeats after the run was ended has the same key, and the bank pays once', async () => {
+test('after a killed run was ended, retry repeats its payment with the same key, and the bank pays once', async () => {
   const bank = await bankOf()
   await payAgain(bank, false, { onUnknown: 'retry' })
   expect(bank.requests).toHaveLength(2)
   expect(bank.payments).toBe(1)
 })
 
-test('with retry, the continued run pays with the same key, and a later equal call is another payment', async () => {
+test('after a killed run was continued, retry repeats its payment with the same key, and a later equal call has another', async () => {
   const bank = await bankOf()
   await payAgain(bank, true, { onUnknown: 'retry' })
   expect(bank.requests).toHaveLength(3)

@@ -35,8 +35,8 @@ import { ScriptedProvider, type ScriptStep } from '../../src/testing/scripted-pr
 import { defineTool } from '../../src/tool.js'
 import { crashable } from '../support/crashable-store.js'
 import { eventually } from '../support/eventually.js'
+import { LONG } from '../support/tiers.js'
 
-const MOST_CUTS = 12
 const KEY = { appName: 'lango', userId: 'user', sessionId: 's' }
 const RUN = '00000000-0000-4000-8000-000000000001'
 
@@ -810,11 +810,21 @@ function errorsOf(events: readonly RunEvent[]): unknown[] {
 
 const times = ({ effects }: World, name: string) => effects.filter(each => each === name).length
 
-test.each(Object.entries(scenarios))('%s: continued after a cut', async (_name, scenario) => {
+test.each(Object.entries(scenarios))('%s: the run is continued after some of its writes', (_name, scenario) =>
+  expectContinued(scenario, 4),
+)
+
+test.each(Object.entries(scenarios))(
+  '%s: the run is continued after most of its writes',
+  LONG,
+  (_name, scenario) => expectContinued(scenario, 12),
+)
+
+async function expectContinued(scenario: Scenario, mostCuts: number): Promise<void> {
   const reference = await whole(scenario)
   expect(reference.writes).toBeGreaterThan(2)
   // Long runs repeat themselves: not each of their writes is needed.
-  const stride = Math.ceil(reference.writes / MOST_CUTS)
+  const stride = Math.ceil(reference.writes / mostCuts)
   for (let endsAfter = 1; endsAfter < reference.writes; endsAfter += stride) {
     const where = `cut after write ${endsAfter}`
     const store = await openStore('memory:')
@@ -845,7 +855,7 @@ test.each(Object.entries(scenarios))('%s: continued after a cut', async (_name, 
     for (const request of scenario.isParallel ? [] : world.asked)
       expect(reference.world.asked, where).toContain(request)
   }
-})
+}
 
 /** The inner agent and the root agent use one id for their calls; both need approval. */
 function askingAgents(world: World): BaseAgent {

@@ -1,7 +1,7 @@
 // A workflow is cut off after each of its writes and continued by another runtime: its history is that of an
 // uninterrupted run, and no node or tool is executed twice.
 import { LogLevel, type NodeContext, node, setLogLevel, Workflow } from '@google/adk'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { storedEvents } from '../../src/run/interrupted-runs.js'
 import { OpenQuestions } from '../../src/run/open-questions.js'
@@ -17,6 +17,7 @@ import { crashable } from '../support/crashable-store.js'
 import { eventually } from '../support/eventually.js'
 import { createStoreDatabase } from '../support/postgres.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
+import { LONG } from '../support/tiers.js'
 
 setLogLevel(LogLevel.ERROR)
 
@@ -116,35 +117,50 @@ function endOf(events: readonly RunEvent[]): object {
 /** A run that asks a person waits for the answer. */
 const UNATTENDED = Object.keys(WORKFLOW_CASES).filter(name => !name.startsWith('a question'))
 
-test.each(UNATTENDED)('%s: continued after each of its writes', async name => {
-  await continuedAfter(
-    name,
-    writes => Array.from({ length: writes - 1 }, (_, index) => index + 1),
-    () => openStore('memory:'),
-  )
-})
+const inMemory = () => openStore('memory:')
+
+test.each(UNATTENDED)('workflow "%s" is continued after its first, a middle and its last write', name =>
+  continuedAfter(name, writes => [...new Set([1, Math.floor(writes / 2), writes - 1])], inMemory),
+)
+
+test.each(UNATTENDED)('workflow "%s" is continued after each of its writes', LONG, name =>
+  continuedAfter(name, writes => Array.from({ length: writes - 1 }, (_, index) => index + 1), inMemory),
+)
 
 /** The same on real databases, after some of the writes: the first, the last, and those in between by a fixed step. */
 const SOME = UNATTENDED.filter((_name, index) => index % 3 === 0)
 
-describe.each(['sqlite', 'postgres'])('on %s', kind => {
-  test.each(SOME)('%s: continued after some of its writes', async name => {
-    const endings: (() => Promise<unknown>)[] = []
-    const open = async () => {
-      const database = kind === 'postgres' ? await createStoreDatabase() : undefined
-      const store = await openStore(database?.url ?? `sqlite:${await temporaryFolder()}/lango.db`)
-      endings.push(async () => {
-        await store.close()
-        await database?.drop()
-      })
-      return store
-    }
-    onTestFinished(async () => {
-      for (const end of endings) await end()
+async function continuedOn(
+  kind: string,
+  name: string,
+  cutsOf: (writes: number) => readonly number[],
+): Promise<void> {
+  const open = async () => {
+    const database = kind === 'postgres' ? await createStoreDatabase() : undefined
+    const store = await openStore(database?.url ?? `sqlite:${await temporaryFolder()}/lango.db`)
+    endings.push(async () => {
+      await store.close()
+      await database?.drop()
     })
-    await continuedAfter(name, writes => [...new Set([1, 3, Math.floor(writes / 2), writes - 1])], open)
+    return store
+  }
+  const endings: (() => Promise<unknown>)[] = []
+  onTestFinished(async () => {
+    for (const end of endings) await end()
   })
-})
+  await continuedAfter(name, cutsOf, open)
+}
+
+test.each(SOME)('workflow "%s" on sqlite is continued after a write in its middle', name =>
+  continuedOn('sqlite', name, writes => [Math.floor(writes / 2)]),
+)
+
+test.for(['sqlite', 'postgres'].flatMap(kind => SOME.map(name => [name, kind] as const)))(
+  'workflow "%s" on %s is continued after some of its writes',
+  LONG,
+  ([name, kind]) =>
+    continuedOn(kind, name, writes => [...new Set([1, 3, Math.floor(writes / 2), writes - 1])]),
+)
 
 async function continuedAfter(
   name: string,

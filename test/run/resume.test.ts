@@ -361,8 +361,8 @@ async function continued(scenario: Scenario, store: SessionStore, world: World):
 
 describe.each(Object.entries({ oneAgent, transfer, nested, workflow, loop, ownAgents }))(
   '%s',
-  (_name, scenario) => {
-    test('is continued after each of its writes as if nothing had happened', async () => {
+  (name, scenario) => {
+    test(`a run of ${name} is continued after each of its writes as if nothing had happened`, async () => {
       const reference = await whole(scenario)
       expect(reference.writes).toBeGreaterThan(4)
       for (let endsAfter = 1; endsAfter < reference.writes; endsAfter++) {
@@ -390,7 +390,7 @@ describe.each(Object.entries({ oneAgent, transfer, nested, workflow, loop, ownAg
       }
     })
 
-    test('is continued after two cuts', async () => {
+    test(`a run of ${name} is continued after two cuts`, async () => {
       const reference = await whole(scenario)
       for (let first = 2; first < reference.writes - 1; first += 3) {
         const store = await openStore('memory:')
@@ -419,7 +419,7 @@ async function finishedIn(store: SessionStore): Promise<void> {
   await eventually(async () => (await store.runs.findRun(RUN))?.finished).toBe(true)
 }
 
-test('callbacks can see that they are called again', async () => {
+test('isReplay tells callbacks that they are called again', async () => {
   const seen: [string, boolean][] = []
   const scenario: Scenario = {
     script: oneAgent.script,

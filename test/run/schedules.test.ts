@@ -15,6 +15,7 @@ import { obedientProvider } from '../support/obedient-provider.js'
 import { createStoreDatabase, type TestDatabase } from '../support/postgres.js'
 import { startServer } from '../support/start-server.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
+import { LONG } from '../support/tiers.js'
 
 let database: TestDatabase
 beforeAll(async () => {
@@ -207,51 +208,54 @@ describe.each(Object.keys(PLACES))('on %s', place => {
   })
 })
 
-describe.each(['SQLite', 'PostgreSQL'])('processes that are killed, on %s', place => {
-  async function untilBegun(child: Child): Promise<Child> {
-    await child.untilLines(1)
-    expect(child.lines[0], child.errors()).toBe('begun')
-    return child
-  }
+async function untilBegun(child: Child): Promise<Child> {
+  await child.untilLines(1)
+  expect(child.lines[0], child.errors()).toBe('begun')
+  return child
+}
 
-  const start = (url: string, ...args: string[]) => {
-    const child = runScript('schedule-child.ts', [url, ...args])
-    onTestFinished(async () => {
-      child.process.kill('SIGKILL')
-      await child.ended
-    })
-    return child
-  }
-
-  test('two processes have one run for a tick; what is missed between them is made up for by policy', async () => {
-    const url = (await PLACES[place]?.()) ?? ''
-    const app = randomUUID()
-    const generation = (time: number) => [1, 2].map(() => start(url, app, String(time)))
-    const store = await openStore(url)
-    onTestFinished(() => store.close())
-    const ticks = (policy: string) => ticksOf(store, policy, { appName: app })
-    const policies = ['skip', 'latest', 'all']
-    // Shortly before eleven by their clocks.
-    const first = generation(ELEVEN - 3000)
-    await Promise.all(first.map(untilBegun))
-    for (const policy of policies) await eventually(() => ticks(policy)).toEqual([ELEVEN])
-    for (const child of first) child.process.kill('SIGKILL')
-    await Promise.all(first.map(child => child.ended))
-    // Half past two.
-    await Promise.all(generation(ELEVEN + 3.5 * HOUR).map(untilBegun))
-    expect(await ticks('skip')).toEqual([ELEVEN])
-    expect(await ticks('latest')).toEqual([ELEVEN, ELEVEN + 3 * HOUR])
-    expect(await ticks('all')).toEqual([0, 1, 2, 3].map(hours => ELEVEN + hours * HOUR))
-    for (const policy of policies) {
-      const key = { appName: app, userId: 'user', sessionId: policy }
-      const count = (await ticks(policy)).length
-      const ended = async () => (await store.runs.listRuns(key)).filter(run => run.finishReason === 'stop')
-      await eventually(async () => (await ended()).length).toBe(count)
-      const messages = await store.readMessages(key)
-      expect(messages.filter(({ role }) => role === 'user')).toHaveLength(count)
-    }
+function start(url: string, ...args: string[]): Child {
+  const child = runScript('schedule-child.ts', [url, ...args])
+  onTestFinished(async () => {
+    child.process.kill('SIGKILL')
+    await child.ended
   })
-})
+  return child
+}
+
+async function expectOneRunPerTick(place: string): Promise<void> {
+  const url = (await PLACES[place]?.()) ?? ''
+  const app = randomUUID()
+  const generation = (time: number) => [1, 2].map(() => start(url, app, String(time)))
+  const store = await openStore(url)
+  onTestFinished(() => store.close())
+  const ticks = (policy: string) => ticksOf(store, policy, { appName: app })
+  const policies = ['skip', 'latest', 'all']
+  // Shortly before eleven by their clocks.
+  const first = generation(ELEVEN - 3000)
+  await Promise.all(first.map(untilBegun))
+  for (const policy of policies) await eventually(() => ticks(policy)).toEqual([ELEVEN])
+  for (const child of first) child.process.kill('SIGKILL')
+  await Promise.all(first.map(child => child.ended))
+  // Half past two.
+  await Promise.all(generation(ELEVEN + 3.5 * HOUR).map(untilBegun))
+  expect(await ticks('skip')).toEqual([ELEVEN])
+  expect(await ticks('latest')).toEqual([ELEVEN, ELEVEN + 3 * HOUR])
+  expect(await ticks('all')).toEqual([0, 1, 2, 3].map(hours => ELEVEN + hours * HOUR))
+  for (const policy of policies) {
+    const key = { appName: app, userId: 'user', sessionId: policy }
+    const count = (await ticks(policy)).length
+    const ended = async () => (await store.runs.listRuns(key)).filter(run => run.finishReason === 'stop')
+    await eventually(async () => (await ended()).length).toBe(count)
+    const messages = await store.readMessages(key)
+    expect(messages.filter(({ role }) => role === 'user')).toHaveLength(count)
+  }
+}
+
+const TICKS =
+  'processes on %s that are killed have one run for a tick, and missed ticks are made up for by policy'
+test.each(['SQLite'])(TICKS, expectOneRunPerTick)
+test.each(['PostgreSQL'])(TICKS, LONG, expectOneRunPerTick)
 
 test('a runtime sends its schedules when it is ready, and lists them', async () => {
   const options: RuntimeOptions = {

@@ -11,6 +11,7 @@ import { crashable } from '../support/crashable-store.js'
 import { faultyStore } from '../support/faulty-store.js'
 import { createStoreDatabase } from '../support/postgres.js'
 import { startTcpProxy } from '../support/tcp-proxy.js'
+import { LONG } from '../support/tiers.js'
 
 /** A port that no server listens on. */
 const UNUSED_PORT = 1
@@ -99,7 +100,7 @@ async function payDuringOutage(failures: number, retryable = false) {
 /** The end of `pay`, the end of `read`, and the answer of both. */
 const UNTIL_ANSWERED = 3
 
-test('the store is back when the run ends: the result is stored, in the ledger and in the history', async () => {
+test('a result is stored in the ledger and in the history when the store is back before the run ends', async () => {
   const { run, store, failed } = await payDuringOutage(UNTIL_ANSWERED)
   const events = await run()
   expect(failed()).toBe(UNTIL_ANSWERED)
@@ -153,7 +154,13 @@ test('the start of a call whose acknowledgement was lost is counted once', async
   expect(paid).toBeLessThanOrEqual(1)
 })
 
-test('a run continues after PostgreSQL was away for six seconds', async () => {
+test('a run continues after PostgreSQL was away for a second', () => expectContinuedAfterOutage(1000))
+
+test('a run continues after PostgreSQL was away for six seconds', LONG, () =>
+  expectContinuedAfterOutage(6000),
+)
+
+async function expectContinuedAfterOutage(awayMs: number): Promise<void> {
   const database = await createStoreDatabase()
   onTestFinished(() => database.drop())
   const url = new URL(database.url)
@@ -169,7 +176,7 @@ test('a run continues after PostgreSQL was away for six seconds', async () => {
     execute: () => {
       proxy.leadTo(UNUSED_PORT)
       proxy.disconnect()
-      setTimeout(() => proxy.leadTo(port), 6000)
+      setTimeout(() => proxy.leadTo(port), awayMs)
       return { seen: 1 }
     },
   })
@@ -183,9 +190,9 @@ test('a run continues after PostgreSQL was away for six seconds', async () => {
   const { finishReason, text } = await runtime.runAndCollect({ sessionId: 's', text: 'Look.' })
   expect({ finishReason, text }).toEqual({ finishReason: 'stop', text: 'Done.' })
   expect(await runtime.store.readMessages(KEY)).toHaveLength(4)
-}, 60_000)
+}
 
-test('the store is not back when the run ends: the call is unknown, and a repeated one is not executed', async () => {
+test('a call is unknown, and a repeated one not executed, when the store is not back before the run ends', async () => {
   const { run, store, failNext, paid } = await payDuringOutage(Number.POSITIVE_INFINITY)
   const events = await run()
   expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'error' })
@@ -197,7 +204,7 @@ test('the store is not back when the run ends: the call is unknown, and a repeat
   expect(rows?.find(({ tool }) => tool === 'pay')?.status).toBe('unknown')
 })
 
-test('the store is back between the last message and the last event: the call does not stay open', async () => {
+test('a call does not stay open when the store is back between the last message and the last event', async () => {
   // One failure more: the answers of the end cannot be stored either, and the last event could.
   const { run, store, paid } = await payDuringOutage(UNTIL_ANSWERED + 1)
   const events = await run()
@@ -207,7 +214,7 @@ test('the store is back between the last message and the last event: the call do
   expect(rows?.find(({ tool }) => tool === 'pay')?.status).toBe('unknown')
 })
 
-test('the lease is lost while a tool runs: the call is unknown, and a repeated one is not executed', async () => {
+test('a call is unknown, and a repeated one not executed, when the lease is lost while its tool runs', async () => {
   const opened = await openStore('memory:')
   onTestFinished(() => opened.close())
   const losing = new AbortController()
@@ -251,7 +258,7 @@ test.each([
   ['the calls', 1],
   ['their results', 2],
 ])(
-  'the message of %s is stored and its acknowledgement is lost: every call has one answer',
+  'every call has one answer when the acknowledgement of the message with %s is lost',
   async (_name, nth) => {
     const opened = await openStore('memory:')
     onTestFinished(() => opened.close())
@@ -291,7 +298,7 @@ test.each([
   },
 )
 
-test('a resumed run cannot store that an outcome is unknown: a repeated call is not executed', async () => {
+test('a repeated call is not executed when a resumed run cannot store that its outcome is unknown', async () => {
   const opened = await openStore('memory:')
   onTestFinished(() => opened.close())
   let paid = 0

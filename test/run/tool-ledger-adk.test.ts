@@ -74,7 +74,7 @@ function functionTool(name: string, execute: () => unknown, more: { requireConfi
 const agentWith = (...tools: (BaseTool | BaseToolset)[]) =>
   new LlmAgent({ name: 'root', model: 'play/m', tools })
 
-test('a function tool: done, failed, and what the options say about its effect', async () => {
+test('the ledger has the results, errors and declared effects of function tools', async () => {
   const agent = agentWith(
     functionTool('charge', () => ['paid']),
     functionTool('refuse', () => {
@@ -169,7 +169,7 @@ test.each([
   ['once', undefined, 0, 'Not run again'],
   ['once, repeated on purpose', { charge: { onUnknown: 'retry' } } as const, 1, 'paid'],
 ])(
-  'a function tool of a run that was ended because its process is gone: %s',
+  'a function tool of a run whose process is gone is handled as %s',
   async (_title, effects, executions, words) => {
     const { begun, execute } = hanging()
     const store = await crash(agentWith(functionTool('charge', execute)), begun, [call('charge')])
@@ -324,7 +324,7 @@ class Tools extends BaseToolset {
   override async close(): Promise<void> {}
 }
 
-test('the tools of a toolset, with the hints of an MCP server', async () => {
+test('the ledger has the tools of a toolset with the hints of an MCP server', async () => {
   const toolset = new Tools(
     new HintedTool('find', { readOnlyHint: true }),
     new HintedTool('put', { idempotentHint: true }),
@@ -368,7 +368,7 @@ test('an image of a tool as ADK makes it reaches the model as an image', async (
   ])
 })
 
-test('a tool that an agent gets after the runtime was made, and a tool of Lango in an agent of ADK', async () => {
+test('the ledger has tools that an agent gets later, and tools of Lango in agents of ADK', async () => {
   const agent = agentWith()
   const seen: unknown[] = []
   const pay = defineTool({

@@ -393,7 +393,7 @@ test('a repeated execution that fails says nothing about the one that was cut of
   expect((await rowsOf(store, events)).map(({ status }) => status)).toEqual(['failed', 'done'])
 })
 
-test('verify: a call that took effect is answered with its result, when its run is settled', async () => {
+test('verify answers a call that took effect with its result when its run is settled', async () => {
   const asked: unknown[] = []
   const verify = (args: unknown, { idempotencyKey }: { idempotencyKey: string }) => {
     asked.push([args, idempotencyKey])
@@ -407,14 +407,14 @@ test('verify: a call that took effect is answered with its result, when its run 
   expect(executed).toEqual([{ idempotencyKey: expect.not.stringMatching(seen.idempotencyKey), attempt: 1 }])
 })
 
-test('verify: a call that had no effect is executed', async () => {
+test('a call that verify found without effect is executed', async () => {
   const { executed, earlier, own, provider } = await repeatAfterCrash({ verify: () => undefined })
   expect(executed).toHaveLength(1)
   expect([earlier?.status, own?.status]).toEqual(['failed', 'done'])
   expect(JSON.stringify(provider.requests[0]?.messages)).toContain('had no effect')
 })
 
-test('verify: when it cannot be asked, the outcome stays unknown; a repeated call asks again', async () => {
+test('an outcome stays unknown when verify fails, and a repeated call asks again', async () => {
   let isReachable = false
   const verify = () => {
     if (!isReachable) throw new AgentError('internal', 'The bank does not answer.')
@@ -457,7 +457,7 @@ test.each([
   ['happened', 0, 'A person has confirmed'],
   ['run', 1, 'paid'],
 ] as const)(
-  'a person says "%s" after the run has ended, and the model repeats the call',
+  'a person\'s answer "%s" after the run has ended decides the call that the model repeats',
   async (answer, executions, words) => {
     const { store, runId } = await crashedDuringPay()
     const { tool, seen } = payTool()
@@ -473,7 +473,7 @@ test.each([
   },
 )
 
-test('fail: the run ends', async () => {
+test('with onUnknown: fail, a repeated call whose outcome is unknown ends the run', async () => {
   const { executed, events, own } = await repeatAfterCrash({ onUnknown: 'fail' })
   expect(executed).toEqual([])
   expect(events.slice(-2)).toMatchObject([
@@ -484,7 +484,7 @@ test('fail: the run ends', async () => {
   expect(own?.status).toBe('unknown')
 })
 
-test('of three calls in one message, those that are done keep their results', async () => {
+test('calls that were done keep their results when another call of their message was cut off', async () => {
   const shared = await openStore('memory:')
   onTestFinished(() => shared.close())
   const { store, crash } = crashable(shared)

@@ -1,5 +1,6 @@
-// A run that waits for a person holds no lease and no memory, and continues in whichever process there is.
-import { expect, test } from 'vitest'
+// A run that waits for a person holds no lease and no memory, and continues in whichever process there is. It leaves memory
+// after two seconds, which the tests wait for at the same time.
+import { expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { AgentError } from '../../src/errors.js'
 import { silentLogger } from '../../src/logger.js'
@@ -10,7 +11,6 @@ import { openStore } from '../../src/store/open-store.js'
 import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
 import { defineTool, type Tool } from '../../src/tool.js'
 import { crashable } from '../support/crashable-store.js'
-import { eventually } from '../support/eventually.js'
 import { faultyStore } from '../support/faulty-store.js'
 
 const KEY = { appName: 'lango', userId: 'user', sessionId: 's' }
@@ -47,8 +47,13 @@ async function office(store: SessionStore, payments: string[], more: Partial<Too
   return { runtime, provider }
 }
 
+/** Not `expect.poll`, which knows one running test. */
+async function until(isTrue: () => Promise<boolean>): Promise<void> {
+  await vi.waitUntil(isTrue, { timeout: 60_000 })
+}
+
 async function waits({ runtime }: Office, runId: string): Promise<void> {
-  await eventually(async () => (await runtime.store.runs.findRun(runId))?.state).toBe('waiting')
+  await until(async () => (await runtime.store.runs.findRun(runId))?.state === 'waiting')
 }
 
 async function eventsOf(runtime: Runtime, runId: string): Promise<RunEvent[]> {
@@ -57,7 +62,7 @@ async function eventsOf(runtime: Runtime, runId: string): Promise<RunEvent[]> {
   return events
 }
 
-test('runAndCollect returns what the run waits for, and the answer of another process continues it', async ({
+test.concurrent('runAndCollect returns what the run waits for, and the answer of another process continues it', async ({
   onTestFinished,
 }) => {
   const store = await openStore('memory:')
@@ -85,7 +90,7 @@ test('runAndCollect returns what the run waits for, and the answer of another pr
   expect(events.find(({ type }) => type === 'run-resumed')).toMatchObject({ attempt: 1, replayedSteps: 1 })
 })
 
-test('an answer in a process that has executed nothing continues the run there', async ({
+test.concurrent('an answer in a process that has executed nothing continues the run there', async ({
   onTestFinished,
 }) => {
   const store = await openStore('memory:')
@@ -96,7 +101,7 @@ test('an answer in a process that has executed nothing continues the run there',
   const second = await office(store, payments)
   onTestFinished(() => second.runtime.close())
   await second.runtime.answer(runId, 'c1', 'once')
-  await eventually(async () => (await store.runs.findRun(runId))?.finishReason).toBe('stop')
+  await until(async () => (await store.runs.findRun(runId))?.finishReason === 'stop')
   expect(payments).toHaveLength(1)
 })
 
@@ -120,7 +125,7 @@ async function abandoned(payments: string[]): Promise<Office & { runId: string; 
   return { ...(await office(store, payments, policy)), runId, store }
 }
 
-test.each<[string, (runtime: Runtime, runId: string) => Promise<unknown>]>([
+test.concurrent.each<[string, (runtime: Runtime, runId: string) => Promise<unknown>]>([
   ['follow', eventsOf],
   ['findRun', (runtime, runId) => runtime.findRun(runId)],
   ['listRuns', runtime => runtime.listRuns(KEY)],
@@ -131,7 +136,7 @@ test.each<[string, (runtime: Runtime, runId: string) => Promise<unknown>]>([
     const { runtime, runId, store } = await abandoned(payments)
     try {
       await meet(runtime, runId)
-      await eventually(async () => (await store.runs.findRun(runId))?.finishReason).toBe('stop')
+      await until(async () => (await store.runs.findRun(runId))?.finishReason === 'stop')
       expect(payments).toHaveLength(1)
     } finally {
       await runtime.close()
@@ -146,7 +151,7 @@ async function unbuildable(store: SessionStore, warnings: unknown[]): Promise<Ru
   return createRuntime({ store, agent, logger: { ...silentLogger, warn } })
 }
 
-test('an answer is kept, and logged as not continued, where the agent cannot be built', async ({
+test.concurrent('an answer is kept, and logged as not continued, where the agent cannot be built', async ({
   onTestFinished,
 }) => {
   const store = await openStore('memory:')
@@ -168,7 +173,9 @@ test('an answer is kept, and logged as not continued, where the agent cannot be 
   expect((await eventsOf(second.runtime, runId)).at(-1)).toMatchObject({ finishReason: 'stop' })
 })
 
-test('reading a run that another process executes builds no agents', async ({ onTestFinished }) => {
+test.concurrent('reading a run that another process executes builds no agents', async ({
+  onTestFinished,
+}) => {
   const store = await openStore('memory:')
   const warnings: unknown[] = []
   let pay = () => {}
@@ -193,7 +200,7 @@ test('reading a run that another process executes builds no agents', async ({ on
   expect(warnings).toEqual([])
 })
 
-test('a runtime that is closed while it looks for an abandoned run builds no agents for it', async () => {
+test.concurrent('a runtime that is closed while it looks for an abandoned run builds no agents for it', async () => {
   const { runtime, runId, store } = await abandoned([])
   await runtime.close()
   let ask = () => {}
@@ -223,7 +230,7 @@ test('a runtime that is closed while it looks for an abandoned run builds no age
   expect(warnings).toEqual([])
 })
 
-test('a refusal reaches the model, and nothing is paid', async ({ onTestFinished }) => {
+test.concurrent('a refusal reaches the model, and nothing is paid', async ({ onTestFinished }) => {
   const store = await openStore('memory:')
   const payments: string[] = []
   const { runtime } = await office(store, payments)
@@ -235,7 +242,7 @@ test('a refusal reaches the model, and nothing is paid', async ({ onTestFinished
   expect(events.find(({ type }) => type === 'tool-result')).toMatchObject({ isError: true })
 })
 
-test('an answer that was given survives the process that took it', async ({ onTestFinished }) => {
+test.concurrent('an answer that was given survives the process that took it', async ({ onTestFinished }) => {
   const store = await openStore('memory:')
   const payments: string[] = []
   const first = await office(store, payments)
@@ -245,9 +252,7 @@ test('an answer that was given survives the process that took it', async ({ onTe
   const second = await office(process.store, payments, { execute: () => new Promise(() => {}) })
   await second.runtime.ready()
   await second.runtime.answer(runId, 'c1', 'once')
-  await eventually(async () => (await store.runs.readEvents(runId)).map(({ type }) => type)).toContain(
-    'approval-answer',
-  )
+  await until(async () => (await store.runs.readEvents(runId)).some(({ type }) => type === 'approval-answer'))
   await process.crash()
   const third = await office(store, payments, { onUnknown: 'retry' })
   onTestFinished(() => third.runtime.close())
@@ -258,7 +263,9 @@ test('an answer that was given survives the process that took it', async ({ onTe
   expect(events.at(-1)).toMatchObject({ finishReason: 'stop' })
 })
 
-test('a refusal whose result was reported and not stored is not asked again', async ({ onTestFinished }) => {
+test.concurrent('a refusal whose result was reported and not stored is not asked again', async ({
+  onTestFinished,
+}) => {
   const store = await openStore('memory:')
   const payments: string[] = []
   const first = await office(store, payments)
@@ -291,7 +298,7 @@ test('a refusal whose result was reported and not stored is not asked again', as
   expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop' })
 })
 
-test('an answer that a process has read and not recorded reaches the one that continues the run', async ({
+test.concurrent('an answer that a process has read and not recorded reaches the one that continues the run', async ({
   onTestFinished,
 }) => {
   const store = await openStore('memory:')
@@ -324,7 +331,7 @@ test('an answer that a process has read and not recorded reaches the one that co
   expect(events.at(-1)).toMatchObject({ finishReason: 'stop' })
 })
 
-test('an answer that the store does not take is refused, also where the run waits in memory, and can be repeated', async ({
+test.concurrent('an answer that the store does not take is refused, also where the run waits in memory, and can be repeated', async ({
   onTestFinished,
 }) => {
   const store = await openStore('memory:')
@@ -359,7 +366,9 @@ test('an answer that the store does not take is refused, also where the run wait
   expect(events.at(-1)).toMatchObject({ finishReason: 'stop' })
 })
 
-test('later messages wait behind a run that waits, and are answered after it', async ({ onTestFinished }) => {
+test.concurrent('later messages wait behind a run that waits, and are answered after it', async ({
+  onTestFinished,
+}) => {
   const store = await openStore('memory:')
   const payments: string[] = []
   const own = await office(store, payments)
@@ -376,7 +385,7 @@ test('later messages wait behind a run that waits, and are answered after it', a
   expect(order).toEqual(['Pay.', 'And?'])
 })
 
-test('a run that waits can be stopped', async ({ onTestFinished }) => {
+test.concurrent('a run that waits can be stopped', async ({ onTestFinished }) => {
   const store = await openStore('memory:')
   const payments: string[] = []
   const own = await office(store, payments)
@@ -388,7 +397,7 @@ test('a run that waits can be stopped', async ({ onTestFinished }) => {
   expect(payments).toEqual([])
 })
 
-test('a caller that reads the events of the run gets those of its continuation', async ({
+test.concurrent('a caller that reads the events of the run gets those of its continuation', async ({
   onTestFinished,
 }) => {
   const store = await openStore('memory:')
@@ -406,7 +415,9 @@ test('a caller that reads the events of the run gets those of its continuation',
   expect(payments).toHaveLength(1)
 })
 
-test('an unknown outcome that a person must judge waits like an approval', async ({ onTestFinished }) => {
+test.concurrent('an unknown outcome that a person must judge waits like an approval', async ({
+  onTestFinished,
+}) => {
   const store = await openStore('memory:')
   const payments: string[] = []
   const process = crashable(store)
