@@ -1,16 +1,17 @@
 import { existsSync } from 'node:fs'
-import { chmod, mkdir, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
+import { chmod, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Message, SessionKey } from '../../../src/session/message.js'
 import type { RunEventRecord, RunSignal } from '../../../src/session/run-store.js'
 import type { SessionStore } from '../../../src/session/session-store.js'
 import { inspectStore, openStore } from '../../../src/store/open-store.js'
 import { runScript } from '../../support/child.js'
 import { postgresUrl } from '../../support/postgres.js'
+import { freePort } from '../../support/postgres-server.js'
 import { temporaryFolder } from '../../support/temporary-folder.js'
+import { LONG } from '../../support/tiers.js'
 import { DRIVERS, failureOf, newKey, useStore } from './drivers.js'
 
 /** A process that only opens the store: prints the error and exits with 1. */
@@ -23,152 +24,185 @@ async function exitOf(
   return { code, errors: child.errors() }
 }
 
-/** Opening fails with this code and these texts, in this process and in one of its own. */
-async function refuses(url: string, code: string, ...texts: string[]): Promise<void> {
-  const failure = await failureOf(openStore(url))
-  expect(failure.code).toBe(code)
-  for (const text of texts) expect(failure.message).toContain(text)
-  const exit = await exitOf(url)
-  expect(exit.code).toBe(1)
-  expect(exit.errors).toContain(`${code}: ${failure.message.slice(0, 40)}`)
+interface Refusal {
+  url: string
+  code: string
+  texts: readonly string[]
 }
 
-describe('opening', () => {
-  test.each([
-    ['', 'no scheme'],
-    ['lango.db', 'no scheme'],
-    ['mysql://host/db', '"mysql:"'],
-    ['memory:x', 'memory:'],
-    ['sqlite:', 'names no file'],
-    ['sqlite://', 'names no file'],
-    ['sqlite::memory:', 'memory:'],
-    ['sqlite:x.db?sync=maybe', 'sync is "maybe"'],
-    ['sqlite:x.db?color=red', '"color"'],
-    ['postgres://user:s3cret@:bad:/x', 'not a valid URL'],
-    ['postgres://user:s3cret@host/x?pool=0', 'pool is "0"'],
-    ['postgres://user:s3cret@host/x?query_timeout=soon', 'query_timeout is "soon"'],
-  ])('refuses %j as a URL', async (url, text) => {
+/** Two tests: opening fails with this code and these texts, and (long) a process that opens it reports that and ends with 1. */
+function testRefusal(subject: string, refusal: () => Promise<Refusal>): void {
+  test(`${subject} is refused with what to do`, async () => {
+    const { url, code, texts } = await refusal()
     const failure = await failureOf(openStore(url))
-    expect(failure.code).toBe('invalid-argument')
-    expect(failure.message).toContain(text)
-    expect(failure.message).not.toContain('s3cret')
+    expect(failure.code).toBe(code)
+    for (const text of texts) expect(failure.message).toContain(text)
   })
 
-  test('a bad URL ends a process with 1', async () => {
-    await refuses('mysql://host/db', 'invalid-argument', 'Use memory:, sqlite:./lango.db or postgres://')
-    await expect(openStore(undefined as unknown as string)).rejects.toMatchObject({
-      code: 'invalid-argument',
-    })
+  test(`${subject} ends a process with 1`, LONG, async () => {
+    const { url, code } = await refusal()
+    await endsProcess(url, code)
   })
+}
 
-  test('?create=1 creates the folder of a SQLite file; paths are taken plainly and as URLs', async () => {
+/** A process that opens it prints the error and ends with 1. */
+async function endsProcess(url: string, code: string): Promise<void> {
+  const { message } = await failureOf(openStore(url))
+  const exit = await exitOf(url)
+  expect(exit.code).toBe(1)
+  expect(exit.errors).toContain(`${code}: ${message.slice(0, 40)}`)
+}
+
+test.each([
+  ['', 'no scheme'],
+  ['lango.db', 'no scheme'],
+  ['mysql://host/db', '"mysql:"'],
+  ['memory:x', 'memory:'],
+  ['sqlite:', 'names no file'],
+  ['sqlite://', 'names no file'],
+  ['sqlite::memory:', 'memory:'],
+  ['sqlite:x.db?sync=maybe', 'sync is "maybe"'],
+  ['sqlite:x.db?color=red', '"color"'],
+  ['postgres://user:s3cret@:bad:/x', 'not a valid URL'],
+  ['postgres://user:s3cret@host/x?pool=0', 'pool is "0"'],
+  ['postgres://user:s3cret@host/x?query_timeout=soon', 'query_timeout is "soon"'],
+])('%j is refused as the URL of a store', async (url, text) => {
+  const failure = await failureOf(openStore(url))
+  expect(failure.code).toBe('invalid-argument')
+  expect(failure.message).toContain(text)
+  expect(failure.message).not.toContain('s3cret')
+})
+
+test('a URL with an unknown scheme, or none, is refused with the schemes that work, and ends a process with 1', async () => {
+  const failure = await failureOf(openStore('mysql://host/db'))
+  expect(failure.code).toBe('invalid-argument')
+  expect(failure.message).toContain('Use memory:, sqlite:./lango.db or postgres://')
+  await endsProcess('mysql://host/db', 'invalid-argument')
+  await expect(openStore(undefined as unknown as string)).rejects.toMatchObject({ code: 'invalid-argument' })
+})
+
+test('?create=1 creates the folder of a SQLite file; paths are taken plainly and as URLs', async () => {
+  const folder = await temporaryFolder()
+  const key = newKey()
+  const file = join(folder, 'deep', 'er', 'my store.db')
+  const first = await openStore(`sqlite:${file}?create=1`)
+  await first.createSession(key)
+  await first.close()
+  for (const url of [`sqlite://${file}`, `sqlite://${encodeURI(file)}`, `sqlite:${file}?sync=normal`]) {
+    const store = await openStore(url)
+    expect(await store.loadSession(key)).toBeDefined()
+    await store.close()
+  }
+})
+
+testRefusal('a SQLite file in a folder that does not exist', async () => {
+  const folder = await temporaryFolder()
+  return {
+    url: `sqlite:${join(folder, 'mistyped', 'store.db')}`,
+    code: 'store-unavailable',
+    texts: [join(folder, 'mistyped'), 'does not exist', '?create=1'],
+  }
+})
+
+test('a folder that does not exist is not created, neither by opening nor by inspecting', async () => {
+  const folder = await temporaryFolder()
+  const url = `sqlite:${join(folder, 'mistyped', 'store.db')}`
+  expect(await failureOf(openStore(url))).toMatchObject({ code: 'store-unavailable' })
+  expect(await failureOf(inspectStore(url))).toMatchObject({ code: 'store-unavailable' })
+  expect(await inspectStore(`${url}?create=1`)).toMatchObject({ exists: false })
+  expect(existsSync(join(folder, 'mistyped'))).toBe(false)
+})
+
+testRefusal('a file that is not a database', async () => {
+  const file = join(await temporaryFolder(), 'notes.txt')
+  await writeFile(file, 'These are my notes, and they are long enough to be looked at.\n'.repeat(100))
+  return { url: `sqlite:${file}`, code: 'store-corrupt', texts: [file, 'restore it from a backup'] }
+})
+
+testRefusal('a read-only SQLite file', async () => {
+  const file = join(await temporaryFolder(), 'store.db')
+  await (await openStore(`sqlite:${file}`)).close()
+  await chmod(file, 0o444)
+  return { url: `sqlite:${file}`, code: 'store-unavailable', texts: [file, 'read-only', 'chmod u+w'] }
+})
+
+testRefusal('a folder instead of a SQLite file', async () => {
+  const url = `sqlite:${await temporaryFolder()}`
+  return { url, code: 'invalid-argument', texts: ['is a folder'] }
+})
+
+for (const [query, text] of [
+  ['', 'does not exist'],
+  ['?create=1', 'cannot be created'],
+] as const)
+  testRefusal(`a SQLite file in a file instead of a folder, with "${query}"`, async () => {
     const folder = await temporaryFolder()
-    const key = newKey()
-    const file = join(folder, 'deep', 'er', 'my store.db')
-    const first = await openStore(`sqlite:${file}?create=1`)
-    await first.createSession(key)
-    await first.close()
-    for (const url of [`sqlite://${file}`, `sqlite://${encodeURI(file)}`, `sqlite:${file}?sync=normal`]) {
-      const store = await openStore(url)
-      expect(await store.loadSession(key)).toBeDefined()
-      await store.close()
+    await writeFile(join(folder, 'file'), '')
+    return {
+      url: `sqlite:${join(folder, 'file', 'store.db')}${query}`,
+      code: 'store-unavailable',
+      texts: [text],
     }
   })
 
-  test('a folder that does not exist is named and not created, by opening and by inspecting', async () => {
-    const folder = await temporaryFolder()
-    const url = `sqlite:${join(folder, 'mistyped', 'store.db')}`
-    await refuses(url, 'store-unavailable', join(folder, 'mistyped'), 'does not exist', '?create=1')
-    expect(await failureOf(inspectStore(url))).toMatchObject({ code: 'store-unavailable' })
-    expect(await inspectStore(`${url}?create=1`)).toMatchObject({ exists: false })
-    expect(existsSync(join(folder, 'mistyped'))).toBe(false)
-  })
+testRefusal('a SQLite file where no folder can be created', async () => ({
+  url: 'sqlite:/proc/lango/deeper/store.db?create=1',
+  code: 'store-unavailable',
+  texts: ['cannot be created'],
+}))
 
-  test('a file that is not a database', async () => {
-    const file = join(await temporaryFolder(), 'notes.txt')
-    await writeFile(file, 'These are my notes, and they are long enough to be looked at.\n'.repeat(100))
-    await refuses(`sqlite:${file}`, 'store-corrupt', file, 'restore it from a backup')
-  })
-
-  test('a read-only file', async () => {
-    const file = join(await temporaryFolder(), 'store.db')
-    await (await openStore(`sqlite:${file}`)).close()
-    await chmod(file, 0o444)
-    await refuses(`sqlite:${file}`, 'store-unavailable', file, 'read-only', 'chmod u+w')
-  })
-
-  test('a folder instead of a file, and a file instead of a folder', async () => {
-    const folder = await temporaryFolder()
-    await mkdir(join(folder, 'sub'))
-    await writeFile(join(folder, 'file'), '')
-    await refuses(`sqlite:${join(folder, 'sub')}`, 'invalid-argument', 'is a folder')
-    await refuses(`sqlite:${join(folder, 'file', 'store.db')}`, 'store-unavailable', 'does not exist')
-    const inFile = `sqlite:${join(folder, 'file', 'store.db')}?create=1`
-    await refuses(inFile, 'store-unavailable', 'cannot be created')
-  })
-
-  test('a place where no folder can be made', async () => {
-    await refuses('sqlite:/proc/lango/deeper/store.db?create=1', 'store-unavailable', 'cannot be created')
-  })
-
-  test('a driver that is not installed', async () => {
-    const without = fileURLToPath(new URL('../../support/without-drivers.mjs', import.meta.url))
-    const sqlite = await exitOf(`sqlite:${join(await temporaryFolder(), 'x.db')}`, [without])
-    expect(sqlite.code).toBe(1)
-    expect(sqlite.errors).toMatch(/^store-unavailable: .*npm install @photostructure\/sqlite/)
-    const postgres = await exitOf('postgres://127.0.0.1:1/x', [without])
-    expect(postgres.code).toBe(1)
-    expect(postgres.errors).toMatch(/^store-unavailable: .*npm install pg/)
-    expect((await exitOf('memory:', [without])).code).toBe(0)
-  })
-
-  describe('PostgreSQL', () => {
-    let url: URL
-    beforeAll(async () => {
-      url = new URL(await postgresUrl())
-    })
-    const changed = (change: Partial<URL>) => Object.assign(new URL(url), change).href
-
-    test('a server that does not run', async () => {
-      const closed = await new Promise<number>(resolve => {
-        const server = createServer().listen(0, '127.0.0.1', () => {
-          const { port } = server.address() as { port: number }
-          server.close(() => resolve(port))
-        })
-      })
-      await refuses(
-        `postgres://ann:s3cret@127.0.0.1:${closed}/x`,
-        'store-unavailable',
-        'cannot be reached',
-        'check that the server runs',
-      )
-      const failure = await failureOf(openStore(`postgres://ann:s3cret@127.0.0.1:${closed}/x`))
-      expect(failure.message).not.toContain('s3cret')
-    })
-
-    test('a server without TLS when the URL requires it', async () => {
-      await refuses(
-        changed({ search: '?sslmode=require' }),
-        'store-unavailable',
-        'check TLS: sslmode in the URL',
-      )
-    })
-
-    test('a wrong password', async () => {
-      await refuses(changed({ password: 'wr0ng' }), 'store-unavailable', 'refused the login')
-      expect((await failureOf(openStore(changed({ password: 'wr0ng' })))).message).not.toContain('wr0ng')
-    })
-
-    test('a database that does not exist', async () => {
-      await refuses(
-        changed({ pathname: '/nowhere' }),
-        'store-unavailable',
-        '/nowhere',
-        'create the database first',
-      )
-    })
-  })
+test('a driver that is not installed is reported with the command that installs it', async () => {
+  const without = fileURLToPath(new URL('../../support/without-drivers.mjs', import.meta.url))
+  const sqlite = await exitOf(`sqlite:${join(await temporaryFolder(), 'x.db')}`, [without])
+  expect(sqlite.code).toBe(1)
+  expect(sqlite.errors).toMatch(/^store-unavailable: .*npm install @photostructure\/sqlite/)
+  const postgres = await exitOf('postgres://127.0.0.1:1/x', [without])
+  expect(postgres.code).toBe(1)
+  expect(postgres.errors).toMatch(/^store-unavailable: .*npm install pg/)
+  expect((await exitOf('memory:', [without])).code).toBe(0)
 })
+
+testRefusal('a PostgreSQL server that does not run', async () => {
+  const port = await freePort()
+  return {
+    url: `postgres://ann:s3cret@127.0.0.1:${port}/x`,
+    code: 'store-unavailable',
+    texts: ['cannot be reached', 'check that the server runs'],
+  }
+})
+
+test('an error of a PostgreSQL server that does not run does not show the password', async () => {
+  const failure = await failureOf(openStore(`postgres://ann:s3cret@127.0.0.1:${await freePort()}/x`))
+  expect(failure.message).not.toContain('s3cret')
+})
+
+testRefusal('a PostgreSQL server without TLS, when the URL requires it,', async () => ({
+  url: await changedUrl({ search: '?sslmode=require' }),
+  code: 'store-unavailable',
+  texts: ['check TLS: sslmode in the URL'],
+}))
+
+testRefusal('a wrong password of PostgreSQL', async () => ({
+  url: await changedUrl({ password: 'wr0ng' }),
+  code: 'store-unavailable',
+  texts: ['refused the login'],
+}))
+
+test('an error of a wrong password does not show it', async () => {
+  const failure = await failureOf(openStore(await changedUrl({ password: 'wr0ng' })))
+  expect(failure.message).not.toContain('wr0ng')
+})
+
+testRefusal('a PostgreSQL database that does not exist', async () => ({
+  url: await changedUrl({ pathname: '/nowhere' }),
+  code: 'store-unavailable',
+  texts: ['/nowhere', 'create the database first'],
+}))
+
+/** The URL of the run's PostgreSQL, changed. */
+async function changedUrl(change: Partial<URL>): Promise<string> {
+  return Object.assign(new URL(await postgresUrl()), change).href
+}
 
 const message: Message = { role: 'user', content: 'x', timestamp: 1 }
 
@@ -270,12 +304,15 @@ const ATTEMPTS: [string, Attempt][] = [
 describe.each(DRIVERS)('bad arguments to $name', driver => {
   const place = useStore(driver)
 
-  test.each(ATTEMPTS)('%s is named', async (field, attempt) => {
-    const key = newKey()
-    if (!field.startsWith('state')) await place.store.createSession(key)
-    const failure = await failureOf(attempt(place.store, key))
-    expect(failure.code).toBe('invalid-argument')
-    expect(failure.message.startsWith(field)).toBe(true)
-    expect(await place.store.readMessages(key)).toEqual([])
-  })
+  test.each(ATTEMPTS)(
+    `an invalid argument of the ${driver.name} store is refused with its name: %s`,
+    async (field, attempt) => {
+      const key = newKey()
+      if (!field.startsWith('state')) await place.store.createSession(key)
+      const failure = await failureOf(attempt(place.store, key))
+      expect(failure.code).toBe('invalid-argument')
+      expect(failure.message.startsWith(field)).toBe(true)
+      expect(await place.store.readMessages(key)).toEqual([])
+    },
+  )
 })
