@@ -1,22 +1,11 @@
 // The login link in a real browser: only the browser decides which headers a foreign link and a form send.
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
-import { launchBrowser } from '../support/browser.js'
+import { expect, onTestFinished, test } from 'vitest'
+import { sharedBrowser } from '../support/browser.js'
 import { startServer } from '../support/start-server.js'
 
-// Starting processes takes long on a busy machine.
-vi.setConfig({ testTimeout: 120_000 })
-
 const TOKEN = 'token-of-mallory-0123456789'
-let browser: Browser
-
-beforeAll(async () => {
-  browser = await launchBrowser()
-}, 120_000)
-
-afterAll(() => browser?.close())
 
 /** A page of another site, with a link. */
 async function foreignPage(link: string): Promise<string> {
@@ -30,12 +19,12 @@ async function foreignPage(link: string): Promise<string> {
 }
 
 async function openContext() {
-  const context = await browser.newContext()
+  const context = await (await sharedBrowser()).newContext()
   onTestFinished(() => context.close())
   return { context, page: await context.newPage() }
 }
 
-test('a link on a page of another site signs nobody in until the visitor agrees', async () => {
+test('a login link on a page of another site signs nobody in until the visitor agrees', async () => {
   const { url } = await startServer({ tokens: { [TOKEN]: 'mallory' } })
   const { context, page } = await openContext()
   await page.goto(await foreignPage(`${url}/login?token=${TOKEN}`))
@@ -47,7 +36,7 @@ test('a link on a page of another site signs nobody in until the visitor agrees'
   expect((await context.cookies()).map(({ name, httpOnly }) => [name, httpOnly])).toEqual([['lango', true]])
 })
 
-test('a link that is pasted into the address bar signs in at once', async () => {
+test('a login link that is pasted into the address bar signs in at once', async () => {
   const { url } = await startServer({ tokens: { [TOKEN]: 'mallory' } })
   const { context, page } = await openContext()
   await page.goto(`${url}/login?token=${TOKEN}`)

@@ -16,6 +16,18 @@ import { expect, onTestFinished } from 'vitest'
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const CACHE = join(ROOT, 'node_modules/.cache/lango-web')
 
+/** The browser of this worker process, for all its test files. It ends with the process. */
+export function sharedBrowser(): Promise<Browser> {
+  shared ??= launchBrowser().then(browser =>
+    browser.on('disconnected', () => {
+      shared = undefined
+    }),
+  )
+  return shared
+}
+
+let shared: Promise<Browser> | undefined
+
 /** Starts Chromium. The caller closes it. */
 export async function launchBrowser(): Promise<Browser> {
   const { chromium } = await import('playwright-core')
@@ -90,13 +102,18 @@ async function unpackedChromium(): Promise<string> {
   }
 }
 
-/** The folder with the built page; builds it when its sources have changed. */
-export async function builtWeb(): Promise<string> {
+/** The folder with the built page. The first call of a process builds it if its sources have changed. */
+export function builtWeb(): Promise<string> {
+  built ??= alone('page', buildPage)
+  return built
+}
+
+let built: Promise<string> | undefined
+
+/** In a separate process: the test runner's settings are not those of a build. */
+async function buildPage(): Promise<string> {
   const folder = join(CACHE, 'page')
-  // In a separate process: the test runner's settings are not those of a build.
-  const build = () =>
-    promisify(execFile)(process.execPath, [join(ROOT, 'scripts/build-web.mjs'), folder], { cwd: ROOT })
-  await alone('page', build)
+  await promisify(execFile)(process.execPath, [join(ROOT, 'scripts/build-web.mjs'), folder], { cwd: ROOT })
   return folder
 }
 
@@ -144,13 +161,17 @@ export interface WatchedPage {
   problems: string[]
 }
 
-/** A page in a separate context, observed from its first request. */
-export async function openPage(
-  browser: Browser,
-  options: BrowserContextOptions & { url: string },
-): Promise<WatchedPage> {
-  const { url, ...contextOptions } = options
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...contextOptions })
+export type PageOptions = BrowserContextOptions & { url: string }
+
+/**
+ * A page in a separate context of the shared browser, observed from its first request and closed with its test.
+ * Without motion, which a page needs time for and a test must wait for, unless the test asks for it.
+ */
+export async function openPage({ url, ...options }: PageOptions): Promise<WatchedPage> {
+  const browser = await sharedBrowser()
+  const viewport = { width: 1280, height: 800 }
+  const context = await browser.newContext({ viewport, reducedMotion: 'reduce', ...options })
+  onTestFinished(() => context.close())
   context.setDefaultTimeout(PATIENCE_MS)
   const page = await context.newPage()
   const problems: string[] = []
@@ -167,12 +188,9 @@ export async function openPage(
   return { page, problems }
 }
 
-/** A page that is closed with its test, which fails if the page did what it must not do. */
-export async function openCleanPage(
-  browser: Browser,
-  options: BrowserContextOptions & { url: string },
-): Promise<Page> {
-  const { page, problems } = await openPage(browser, options)
+/** A page whose test fails if the page did what it must not do. */
+export async function openCleanPage(options: PageOptions): Promise<Page> {
+  const { page, problems } = await openPage(options)
   onTestFinished(async () => {
     await page.context().close()
     expect(problems).toEqual([])
@@ -191,10 +209,21 @@ function isExpected(text: string): boolean {
   return text.startsWith('Failed to load resource')
 }
 
-/** Fails when axe finds anything wrong in the page as it is now. */
-export async function checkAccessible(page: Page): Promise<void> {
-  await page.evaluate(await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8'))
-  const found = await page.evaluate(`axe.run(document).then(({ violations }) =>
-    violations.flatMap(({ id, nodes }) => nodes.map(({ target }) => id + ': ' + target.join(' '))))`)
-  expect(found).toEqual([])
+/** Fails when axe finds anything wrong in the page as it is now, which `state` names. */
+export async function checkAccessible(page: Page, state?: string): Promise<void> {
+  axe ??= readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+  if (await page.evaluate("typeof axe === 'undefined'")) await page.evaluate(await axe)
+  const found =
+    await page.evaluate(`axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
+    violations.flatMap(({ id, nodes }) => nodes.map(({ html, target }) =>
+      id + ': ' + target.join(' ') + ' ' + html.slice(0, 160))))`)
+  expect(found, state).toEqual([])
+}
+
+let axe: Promise<string> | undefined
+
+/** Keeps a screenshot, for a person to look at, if LANGO_TEST_PICTURES names a folder. */
+export async function keepPicture(page: Page, name: string): Promise<void> {
+  const folder = process.env.LANGO_TEST_PICTURES
+  if (folder) await page.screenshot({ path: join(folder, `${name}.png`) })
 }

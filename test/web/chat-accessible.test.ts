@@ -1,21 +1,17 @@
-import { readFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { launchBrowser, openPage, say } from '../support/browser.js'
+import type { BrowserContextOptions } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { checkAccessible, openCleanPage, openPage, say } from '../support/browser.js'
 import { eventually } from '../support/eventually.js'
 import { type PacedModel, startPacedModel } from '../support/paced-model.js'
 import { makeFolder, removeFolder } from '../support/temporary-folder.js'
+import { LONG } from '../support/tiers.js'
 import { startWebServer, type WebServer } from '../support/web-server.js'
 
-let browser: Browser
 let model: PacedModel
 let server: WebServer
 let folder: string
-let axe: string
 
 beforeAll(async () => {
-  axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
   folder = await makeFolder()
   model = await startPacedModel(({ text, results }) => {
     if (text.includes('fail')) return [{ status: 401, message: 'Incorrect API key provided' }]
@@ -28,12 +24,10 @@ beforeAll(async () => {
       { call: 'broken_tool' },
     ]
   })
-  browser = await launchBrowser()
   server = await startWebServer({ store: `sqlite:${folder}/chat.db`, modelUrl: model.baseUrl })
 })
 
 afterAll(async () => {
-  await browser?.close()
   await server?.close()
   await model?.close()
   await removeFolder(folder)
@@ -57,63 +51,55 @@ See [the map](https://example.com) and \`code\`.
 const degrees: number = await weather('Oslo')
 \`\`\``
 
-/** What axe finds wrong, as rule and place. */
-async function violations(page: Page): Promise<string[]> {
-  await page.evaluate(axe)
-  return page.evaluate(`axe.run(document).then(({ violations }) =>
-    violations.flatMap(({ id, nodes }) => nodes.map(node => id + ': ' + node.html.slice(0, 160))))`)
-}
+test('axe finds nothing in the states of the chat, light and 1280 pixels wide', () =>
+  checkStates({ colorScheme: 'light' }))
 
-const SCREENS = [
-  { colorScheme: 'light', viewport: { width: 1280, height: 800 } },
-  { colorScheme: 'dark', viewport: { width: 390, height: 844 } },
-] as const
+test('axe finds nothing in the states of the chat, dark and 390 pixels wide', LONG, () =>
+  checkStates({ colorScheme: 'dark', viewport: { width: 390, height: 844 } }),
+)
 
-test.each(SCREENS)('axe finds nothing in $colorScheme at $viewport.width', async screen => {
-  const { page, problems } = await openPage(browser, { url: server.url, reducedMotion: 'reduce', ...screen })
-  onTestFinished(() => page.context().close())
-  const isPhone = screen.viewport.width < 760
+async function checkStates(screen: BrowserContextOptions): Promise<void> {
+  const page = await openCleanPage({ url: server.url, ...screen })
+  const isPhone = screen.viewport !== undefined
   await page.waitForSelector('.composer')
-  expect(await violations(page), 'empty').toEqual([])
+  await checkAccessible(page, 'empty')
 
   await say(page, 'Show me everything')
   await page.locator('.answer-footer').waitFor()
   await page.locator('.hljs-keyword').first().waitFor()
   await page.getByRole('button', { name: /^get_weather/ }).click()
   await page.getByRole('button', { name: 'Reasoned' }).click()
-  expect(await violations(page), 'an answer').toEqual([])
+  await checkAccessible(page, 'an answer')
 
   await say(page, 'Now a letter')
   await page.getByRole('button', { name: 'Allow once' }).waitFor()
-  expect(await violations(page), 'a question').toEqual([])
+  await checkAccessible(page, 'a question')
   await page.keyboard.press('Escape')
   await page.locator('.mark-line', { hasText: 'Stopped' }).waitFor()
 
   await say(page, 'Please fail')
   await page.getByText('provider-auth').waitFor()
-  expect(await violations(page), 'an error').toEqual([])
+  await checkAccessible(page, 'an error')
 
   if (isPhone) await page.getByRole('button', { name: 'Show the chats' }).click()
   await page
     .getByRole('button', { name: /^Actions/ })
     .first()
     .click()
-  expect(await violations(page), 'a menu').toEqual([])
+  await checkAccessible(page, 'a menu')
   await page.getByRole('menuitem', { name: 'Delete' }).click()
-  expect(await violations(page), 'a question before deleting').toEqual([])
+  await checkAccessible(page, 'a question before deleting')
   await page.keyboard.press('Escape')
   await page.getByRole('button', { name: 'Keyboard shortcuts' }).click()
   await page.getByRole('heading', { name: 'Keyboard shortcuts' }).waitFor()
-  expect(await violations(page), 'the list of keys').toEqual([])
+  await checkAccessible(page, 'the list of keys')
   await page.goto(`${server.url}/s/nowhere`)
   await page.getByRole('heading', { name: 'This chat is not here' }).waitFor()
-  expect(await violations(page), 'a chat that is not there').toEqual([])
-  expect(problems).toEqual([])
-})
+  await checkAccessible(page, 'a chat that is not there')
+}
 
-test('every shortcut of the list works', async () => {
-  const { page } = await openPage(browser, { url: server.url })
-  onTestFinished(() => page.context().close())
+test('every shortcut in the list of keyboard shortcuts works', async () => {
+  const { page } = await openPage({ url: server.url })
   await page.waitForSelector('.composer')
   const focused = () => page.evaluate("document.activeElement.getAttribute('aria-label')")
   await page.keyboard.press('/')

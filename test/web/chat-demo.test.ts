@@ -1,31 +1,28 @@
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { builtWeb, launchBrowser, openCleanPage } from '../support/browser.js'
+import { builtWeb, openCleanPage } from '../support/browser.js'
 import { eventually } from '../support/eventually.js'
 import { makeFolder, removeFolder } from '../support/temporary-folder.js'
+import { LONG, longUnless } from '../support/tiers.js'
 import { startWebServer, type WebServer } from '../support/web-server.js'
 
-let browser: Browser
 let server: WebServer
 let folder: string
 
 beforeAll(async () => {
   folder = await makeFolder()
-  browser = await launchBrowser()
   server = await startWebServer({ store: `sqlite:${folder}/chat.db`, workspace: folder })
 })
 
 afterAll(async () => {
-  await browser?.close()
   await server?.close()
   await removeFolder(folder)
 })
 
-async function visit(url = server.url): Promise<Page> {
-  const page = await openCleanPage(browser, { url })
-  return page
+function visit(url = server.url): Promise<Page> {
+  return openCleanPage({ url })
 }
 
 test('with no key the page says that it is a demo and how to set a key', async () => {
@@ -35,16 +32,17 @@ test('with no key the page says that it is a demo and how to set a key', async (
   expect(await note.textContent()).toContain('export OPENAI_API_KEY=')
 })
 
-test.each([
-  ['What time is it?', 'current_time'],
-  ['Look around', 'list_files'],
-])('the example "%s" is answered with a call of %s', async (title, tool) => {
-  const page = await visit()
-  await page.getByRole('button', { name: title }).click()
-  const card = page.getByRole('article', { name: `Tool ${tool}` })
-  await page.locator('.answer-footer').waitFor()
-  expect(await card.getAttribute('data-status')).toBe('done')
-})
+for (const [title, tool, isShort] of [
+  ['What time is it?', 'current_time', true],
+  ['Look around', 'list_files', false],
+] as const)
+  test(`the example "${title}" is answered with a call of ${tool}`, longUnless(isShort), async () => {
+    const page = await visit()
+    await page.getByRole('button', { name: title }).click()
+    const card = page.getByRole('article', { name: `Tool ${tool}` })
+    await page.locator('.answer-footer').waitFor()
+    expect(await card.getAttribute('data-status')).toBe('done')
+  })
 
 test('the example of a command asks first, and says that the command runs without a sandbox', async () => {
   const page = await visit()
@@ -56,7 +54,7 @@ test('the example of a command asks first, and says that the command runs withou
   expect(await card.getAttribute('data-status')).toBe('failed')
 })
 
-test('the inspector and the lint open next to the chat', async () => {
+test('the inspector and the lint open next to a chat of the demo', LONG, async () => {
   const page = await visit()
   await page.getByRole('button', { name: 'What time is it?' }).click()
   await page.locator('.answer-footer').waitFor()
@@ -72,7 +70,7 @@ test('the inspector and the lint open next to the chat', async () => {
     .waitFor()
 })
 
-test('a server that asks for a token gets one', async () => {
+test('a server with tokens refuses a wrong one in the page and accepts the right one', async () => {
   const guarded = await startWebServer({ store: 'memory:', tokens: { 'a-token-of-ann': 'ann' } })
   onTestFinished(() => guarded.close())
   const page = await visit(guarded.url)

@@ -1,18 +1,12 @@
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { builtWeb, checkAccessible, launchBrowser, openPage, say } from '../support/browser.js'
+import type { Page } from 'playwright-core'
+import { expect, onTestFinished, test } from 'vitest'
+import { builtWeb, checkAccessible, openPage, say } from '../support/browser.js'
 import { type Child, runScript } from '../support/child.js'
 import { eventually } from '../support/eventually.js'
 import { gate, startPacedModel } from '../support/paced-model.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
+import { LONG } from '../support/tiers.js'
 import { startWebServer } from '../support/web-server.js'
-
-let browser: Browser
-
-beforeAll(async () => {
-  browser = await launchBrowser()
-})
-afterAll(() => browser?.close())
 
 /** A server in a process of its own, which can be killed and started again at the same address. */
 async function startChild(options: object): Promise<{ child: Child; url: string }> {
@@ -37,8 +31,7 @@ test('a server that is killed in mid-answer and comes back continues the run, an
   })
   const settings = { store: `sqlite:${folder}/chat.db`, modelUrl: model.baseUrl }
   const first = await startChild(settings)
-  const { page } = await openPage(browser, { url: first.url })
-  onTestFinished(() => page.context().close())
+  const { page } = await openPage({ url: first.url })
   const count = (text: string) => page.locator('.thread').getByText(text).count()
   await page.getByRole('textbox', { name: 'Message' }).fill('Be careful')
   await page.keyboard.press('Enter')
@@ -63,42 +56,44 @@ test('a server that is killed in mid-answer and comes back continues the run, an
   expect(await count('The answer was interrupted')).toBe(0)
 })
 
-test('a server that is lost while nothing runs is reported, and the page recovers when it is back', async () => {
-  const store = `sqlite:${await temporaryFolder()}/chat.db`
-  const first = await startWebServer({ store })
-  const { page, problems } = await openPage(browser, { url: first.url })
-  onTestFinished(() => page.context().close())
-  const thread = page.locator('.thread')
-  const lost = page.getByText('The server does not answer; trying again')
-  await say(page, 'First words')
-  await page.locator('.answer-footer').waitFor()
-  await first.close()
-  await lost.waitFor()
-  // A message that cannot be sent stays in its field.
-  await say(page, 'Second words')
-  const field = page.getByRole('textbox', { name: 'Message' })
-  await eventually(() => field.inputValue()).toBe('Second words')
-  expect(await page.getByRole('alert').count()).toBe(0)
-  await checkAccessible(page)
-  const address = page.url()
-  const second = await startWebServer({ store, port: first.port })
-  onTestFinished(() => second.close())
-  await eventually(() => lost.count()).toBe(0)
-  await field.press('Enter')
-  await eventually(() => page.locator('.answer-footer').count()).toBe(2)
-  expect(await thread.getByText('Second words', { exact: true }).count()).toBe(1)
-  expect(page.url()).toBe(address)
-  expect(problems).toEqual([])
-})
+test(
+  'a server that is lost while nothing runs is reported, and the page recovers when it is back',
+  LONG,
+  async () => {
+    const store = `sqlite:${await temporaryFolder()}/chat.db`
+    const first = await startWebServer({ store })
+    const { page, problems } = await openPage({ url: first.url })
+    const thread = page.locator('.thread')
+    const lost = page.getByText('The server does not answer; trying again')
+    await say(page, 'First words')
+    await page.locator('.answer-footer').waitFor()
+    await first.close()
+    await lost.waitFor()
+    // A message that cannot be sent stays in its field.
+    await say(page, 'Second words')
+    const field = page.getByRole('textbox', { name: 'Message' })
+    await eventually(() => field.inputValue()).toBe('Second words')
+    expect(await page.getByRole('alert').count()).toBe(0)
+    await checkAccessible(page)
+    const address = page.url()
+    const second = await startWebServer({ store, port: first.port })
+    onTestFinished(() => second.close())
+    await eventually(() => lost.count()).toBe(0)
+    await field.press('Enter')
+    await eventually(() => page.locator('.answer-footer').count()).toBe(2)
+    expect(await thread.getByText('Second words', { exact: true }).count()).toBe(1)
+    expect(page.url()).toBe(address)
+    expect(problems).toEqual([])
+  },
+)
 
-test('a chat that is opened while the server is lost opens when the server is back', async () => {
+test('a chat that is opened while the server is lost opens when the server is back', LONG, async () => {
   const store = `sqlite:${await temporaryFolder()}/chat.db`
   const first = await startWebServer({ store })
   const key = { appName: 'lango', userId: 'user', sessionId: 'kept' }
   await first.runtime.store.createSession(key, {}, { title: 'Kept' })
   await first.runtime.store.appendMessage(key, { role: 'user', content: 'Stored words', timestamp: 1 })
-  const { page } = await openPage(browser, { url: first.url })
-  onTestFinished(() => page.context().close())
+  const { page } = await openPage({ url: first.url })
   await page.getByRole('link', { name: /Kept/ }).waitFor()
   await first.close()
   await page.getByRole('link', { name: /Kept/ }).click()
@@ -111,32 +106,35 @@ test('a chat that is opened while the server is lost opens when the server is ba
 const TOTAL = 10_000
 const KEY = { appName: 'lango', userId: 'user', sessionId: 'long' }
 
-test('a session of 10,000 messages opens at its end and scrolls to its beginning with a hundred rows at most', async () => {
-  const server = await startWebServer({ store: 'memory:' })
-  onTestFinished(() => server.close())
-  const { store } = server.runtime
-  await store.createSession(KEY)
-  for (let index = 0; index < TOTAL; index += 1) {
-    const role = index % 2 === 0 ? ('user' as const) : ('assistant' as const)
-    const content = `Message ${index + 1}. ${'Some words to fill the line. '.repeat(1 + (index % 7))}`
-    await store.appendMessage(KEY, { role, author: role, content, timestamp: index })
-  }
-  const { page, problems } = await openPage(browser, { url: server.url })
-  onTestFinished(() => page.context().close())
-  await page.waitForSelector('.composer')
-  const opened = await openLong(page)
-  await page.locator('.thread').getByText(`Message ${TOTAL}.`).waitFor()
-  const scrolled = await scrollToTop(page)
-  expect(scrolled.first).toContain('Message 1.')
-  expect(scrolled.rows).toBeLessThan(100)
-  await page.getByRole('button', { name: 'To the newest' }).click()
-  await page.locator('.thread').getByText(`Message ${TOTAL}.`).waitFor()
-  expect(problems).toEqual([])
-  const longest = Math.max(opened.longestFrameMs, scrolled.longestFrameMs)
-  console.log(
-    `10,000 messages: open ${Math.round(opened.openedMs)} ms, longest frame ${Math.round(longest)} ms`,
-  )
-}, 120_000)
+test(
+  'a session of 10,000 messages opens at its end and scrolls to its beginning with a hundred rows at most',
+  LONG,
+  async () => {
+    const server = await startWebServer({ store: 'memory:' })
+    onTestFinished(() => server.close())
+    const { store } = server.runtime
+    await store.createSession(KEY)
+    for (let index = 0; index < TOTAL; index += 1) {
+      const role = index % 2 === 0 ? ('user' as const) : ('assistant' as const)
+      const content = `Message ${index + 1}. ${'Some words to fill the line. '.repeat(1 + (index % 7))}`
+      await store.appendMessage(KEY, { role, author: role, content, timestamp: index })
+    }
+    const { page, problems } = await openPage({ url: server.url })
+    await page.waitForSelector('.composer')
+    const opened = await openLong(page)
+    await page.locator('.thread').getByText(`Message ${TOTAL}.`).waitFor()
+    const scrolled = await scrollToTop(page)
+    expect(scrolled.first).toContain('Message 1.')
+    expect(scrolled.rows).toBeLessThan(100)
+    await page.getByRole('button', { name: 'To the newest' }).click()
+    await page.locator('.thread').getByText(`Message ${TOTAL}.`).waitFor()
+    expect(problems).toEqual([])
+    const longest = Math.max(opened.longestFrameMs, scrolled.longestFrameMs)
+    console.log(
+      `10,000 messages: open ${Math.round(opened.openedMs)} ms, longest frame ${Math.round(longest)} ms`,
+    )
+  },
+)
 
 /** From the click in the list to the newest message on the screen, by the page's own clock. */
 function openLong(page: Page): Promise<{ openedMs: number; longestFrameMs: number }> {

@@ -1,12 +1,11 @@
 // The page shows where an answer comes from: while it is streamed, and after the page is loaded again.
 import { BuiltInCodeExecutor, GOOGLE_SEARCH, LlmAgent } from '@google/adk'
-import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { silentLogger } from '../../src/logger.js'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
 import { serve } from '../../src/server/serve.js'
 import { type StrictProvider, startStrictProvider } from '../../src/testing/start-strict-provider.js'
-import { builtWeb, launchBrowser, openPage } from '../support/browser.js'
+import { builtWeb, keepPicture, openCleanPage } from '../support/browser.js'
 
 const SOURCES = [
   { url: 'https://www.example.com/orbits', title: 'How planets keep their orbits', text: 'Mars' },
@@ -17,7 +16,6 @@ const SOURCES = [
   { url: 'gs://library/mars.pdf', title: 'Internal notes' },
 ]
 
-let browser: Browser
 let model: StrictProvider
 let runtime: Runtime
 let server: Awaited<ReturnType<typeof serve>>
@@ -41,18 +39,16 @@ beforeAll(async () => {
   const webRoot = await builtWeb()
   const place = { port: 0, host: '127.0.0.1' }
   server = await serve({ runtime, ...place, webRoot, logger: silentLogger, version: '0.0.0' })
-  browser = await launchBrowser()
 })
 
 afterAll(async () => {
-  await browser?.close()
   await server?.close()
   await runtime?.close()
   await model?.close()
 })
 
-test('code and numbered links stand with the answer, live and after a reload', async () => {
-  const { page, problems } = await openPage(browser, { url: server.url })
+test('an answer with sources shows its code and numbered links, live and after a reload', async () => {
+  const page = await openCleanPage({ url: server.url })
   await page.waitForSelector('.composer')
   await page.locator('.composer textarea').fill('How long is a year on Mars?')
   await page.keyboard.press('Enter')
@@ -69,9 +65,6 @@ test('code and numbered links stand with the answer, live and after a reload', a
     // An address that a browser should not open is no link.
     expect(await page.locator('.sources span.source').innerText()).toContain('Internal notes')
     await page.getByText('print(round(687 / 365.25, 2))').waitFor()
-    const folder = process.env.LANGO_TEST_PICTURES
-    if (folder) await page.screenshot({ path: `${folder}/sources-${load}.png` })
+    await keepPicture(page, `sources-${load}`)
   }
-  await page.context().close()
-  expect(problems).toEqual([])
 })

@@ -1,24 +1,22 @@
 // A picture that a tool returns, in its card: a real MCP server, the ledger, the store and the page.
-import { mkdir, writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
-import type { Browser, Locator } from 'playwright-core'
+import type { Locator } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
-import { checkAccessible, launchBrowser, openCleanPage, say } from '../support/browser.js'
+import { checkAccessible, keepPicture, openCleanPage, say } from '../support/browser.js'
 import { eventually } from '../support/eventually.js'
 import { makeFolder, removeFolder } from '../support/temporary-folder.js'
+import { LONG, longUnless } from '../support/tiers.js'
 import { startWebServer, type WebServer } from '../support/web-server.js'
 
 const FIXTURE = fileURLToPath(new URL('../tools/mcp-fixture.mjs', import.meta.url))
 const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true }
 
-let browser: Browser
 let server: WebServer
 let folder: string
 
 beforeAll(async () => {
   folder = await makeFolder()
-  browser = await launchBrowser()
   server = await startWebServer({
     store: `sqlite:${folder}/chat.db`,
     runtime: {
@@ -36,7 +34,6 @@ beforeAll(async () => {
 })
 
 afterAll(async () => {
-  await browser?.close()
   await server?.close()
   await removeFolder(folder)
 })
@@ -48,36 +45,33 @@ function widthOf(picture: Locator): Promise<number> {
   )
 }
 
-test.each([
-  ['light', { colorScheme: 'light' }],
-  ['dark on a phone', { colorScheme: 'dark', ...PHONE }],
-] as const)('is shown in the open card during the chat and after a reload, in %s', async (name, screen) => {
-  const page = await openCleanPage(browser, { url: server.url, ...screen })
-  await say(page, 'Look.')
-  await page.locator('.answer-footer').waitFor()
-  const card = page.getByRole('article', { name: 'Tool fix_picture' })
-  const picture = card.getByRole('img', { name: 'Attached picture' })
-  for (const visit of ['chat', 'reload']) {
-    if (visit === 'reload') {
-      await page.reload()
+for (const { name, screen, tier } of [
+  { name: 'light', screen: { colorScheme: 'light' }, tier: longUnless(true) },
+  { name: 'dark on a phone', screen: { colorScheme: 'dark', ...PHONE }, tier: LONG },
+] as const)
+  test(
+    `a picture that a tool returns is shown in its card, also after a reload, in ${name}`,
+    tier,
+    async () => {
+      const page = await openCleanPage({ url: server.url, ...screen })
+      await say(page, 'Look.')
       await page.locator('.answer-footer').waitFor()
-    }
-    if ((await card.getByRole('button').first().getAttribute('aria-expanded')) !== 'true')
-      await card.getByRole('button').first().click()
-    await picture.waitFor()
-    await eventually(() => widthOf(picture)).toBe(1)
-    // With its border, it is as large as it is.
-    expect(await picture.boundingBox()).toMatchObject({ width: 3, height: 3 })
-    expect(await picture.getAttribute('src')).toMatch(/^data:image\/png;base64,/)
-    await checkAccessible(page)
-  }
-  await keepPicture(name, await page.screenshot())
-})
-
-/** With LANGO_PICTURES=folder, what the test has seen is kept there. */
-async function keepPicture(name: string, png: Buffer): Promise<void> {
-  const kept = process.env.LANGO_PICTURES
-  if (!kept) return
-  await mkdir(kept, { recursive: true })
-  await writeFile(`${kept}/tool-picture-${name.replaceAll(' ', '-')}.png`, png)
-}
+      const card = page.getByRole('article', { name: 'Tool fix_picture' })
+      const picture = card.getByRole('img', { name: 'Attached picture' })
+      for (const visit of ['chat', 'reload']) {
+        if (visit === 'reload') {
+          await page.reload()
+          await page.locator('.answer-footer').waitFor()
+        }
+        if ((await card.getByRole('button').first().getAttribute('aria-expanded')) !== 'true')
+          await card.getByRole('button').first().click()
+        await picture.waitFor()
+        await eventually(() => widthOf(picture)).toBe(1)
+        // With its border, it is as large as it is.
+        expect(await picture.boundingBox()).toMatchObject({ width: 3, height: 3 })
+        expect(await picture.getAttribute('src')).toMatch(/^data:image\/png;base64,/)
+        await checkAccessible(page)
+      }
+      await keepPicture(page, `tool-picture-${name.replaceAll(' ', '-')}`)
+    },
+  )

@@ -1,13 +1,13 @@
 import { readFile } from 'node:fs/promises'
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { checkAccessible, launchBrowser, openCleanPage, openPage } from '../support/browser.js'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { checkAccessible, keepPicture, openCleanPage, openPage } from '../support/browser.js'
 import { eventually } from '../support/eventually.js'
 import { type PacedModel, startPacedModel } from '../support/paced-model.js'
 import { makeFolder, removeFolder } from '../support/temporary-folder.js'
+import { LONG, longUnless } from '../support/tiers.js'
 import { startWebServer, type WebServer } from '../support/web-server.js'
 
-let browser: Browser
 let model: PacedModel
 let server: WebServer
 let folder: string
@@ -22,19 +22,17 @@ beforeAll(async () => {
       return [{ status: 401, message: 'Incorrect API key provided' }]
     return [`Answer ${asked.get(text)} to ${text}`]
   })
-  browser = await launchBrowser()
   server = await startWebServer({ store: `sqlite:${folder}/chat.db`, modelUrl: model.baseUrl })
 })
 
 afterAll(async () => {
-  await browser?.close()
   await server?.close()
   await model?.close()
   await removeFolder(folder)
 })
 
 async function visit(options = {}): Promise<Page> {
-  const page = await openCleanPage(browser, { url: server.url, ...options })
+  const page = await openCleanPage({ url: server.url, ...options })
   await page.waitForSelector('.composer')
   return page
 }
@@ -52,7 +50,7 @@ const switcher = (page: Page) => page.getByRole('group', { name: 'Versions of th
 const rows = (page: Page, name: string) =>
   page.getByRole('navigation', { name: 'Chats' }).getByRole('link', { name: new RegExp(`^${name}`) })
 
-test('an answer is asked again in the same chat, and each answer stays reachable', async () => {
+test('Answer again adds a version of an answer, and each version stays reachable', async () => {
   const page = await visit({ colorScheme: 'light' })
   await say(page, 'Alpha')
   await say(page, 'Beta')
@@ -95,53 +93,57 @@ async function edit(page: Page, from: string, to: string): Promise<void> {
   await page.keyboard.press('Enter')
 }
 
-test.each([
-  ['light', {}],
-  ['dark', { colorScheme: 'dark' }],
-  ['phone', { viewport: { width: 390, height: 844 } }],
-])(
-  'an edited first message gives the chat its title, and the version before is one click away, in %s',
-  async (name, options) => {
-    const page = await visit(options)
-    const title = page.locator('.chat-title')
-    await say(page, `Hotels ${name}`)
-    await edit(page, `Hotels ${name}`, `Hostels ${name}`)
-    await messages(page).getByText(`Answer 1 to Hostels ${name}`).waitFor()
-    await eventually(() => switcher(page).textContent()).toBe('2 / 2')
-    await eventually(() => title.textContent()).toBe(`Hostels ${name}`)
-    await page.locator('.answer-footer').waitFor()
-    await checkAccessible(page)
-    const shots = process.env.LANGO_SCREENSHOTS
-    if (shots) await page.screenshot({ path: `${shots}/edited-${name}.png` })
+for (const { name, options, tier } of [
+  { name: 'light', options: {}, tier: longUnless(true) },
+  { name: 'dark', options: { colorScheme: 'dark' }, tier: LONG },
+  { name: 'phone', options: { viewport: { width: 390, height: 844 } }, tier: LONG },
+] as const)
+  test(
+    `an edited first message gives the chat its title, and the version before is one click away, in ${name}`,
+    tier,
+    async () => {
+      const page = await visit(options)
+      const title = page.locator('.chat-title')
+      await say(page, `Hotels ${name}`)
+      await edit(page, `Hotels ${name}`, `Hostels ${name}`)
+      await messages(page).getByText(`Answer 1 to Hostels ${name}`).waitFor()
+      await eventually(() => switcher(page).textContent()).toBe('2 / 2')
+      await eventually(() => title.textContent()).toBe(`Hostels ${name}`)
+      await page.locator('.answer-footer').waitFor()
+      await checkAccessible(page)
+      await keepPicture(page, `edited-${name}`)
 
-    await switcher(page).getByRole('button', { name: 'Previous version' }).click()
-    await messages(page).getByText(`Answer 1 to Hotels ${name}`).waitFor()
-    await eventually(() => title.textContent()).toBe(`Hotels ${name}`)
-    await eventually(() => switcher(page).textContent()).toBe('1 / 2')
-    if (name === 'phone') return
-    expect(await rows(page, `Hotels ${name}`).count()).toBe(1)
-    expect(await rows(page, `Hostels ${name}`).count()).toBe(0)
+      await switcher(page).getByRole('button', { name: 'Previous version' }).click()
+      await messages(page).getByText(`Answer 1 to Hotels ${name}`).waitFor()
+      await eventually(() => title.textContent()).toBe(`Hotels ${name}`)
+      await eventually(() => switcher(page).textContent()).toBe('1 / 2')
+      if (name === 'phone') return
+      expect(await rows(page, `Hotels ${name}`).count()).toBe(1)
+      expect(await rows(page, `Hostels ${name}`).count()).toBe(0)
+    },
+  )
+
+test(
+  'an edited message that cannot be sent is kept as a draft, and the chat stays as it was',
+  LONG,
+  async () => {
+    const { page } = await openPage({ url: server.url })
+    await page.waitForSelector('.composer')
+    await say(page, 'Trains')
+    const address = page.url()
+    await page.route('**/api/sessions/*/runs', route =>
+      route.request().method() === 'POST' ? route.abort() : route.continue(),
+    )
+    await edit(page, 'Trains', 'Slow trains')
+    const field = page.getByRole('textbox', { name: 'Message' })
+    await eventually(() => field.inputValue()).toBe('Slow trains')
+    await messages(page).getByText('Answer 1 to Trains').waitFor()
+    expect(page.url()).toBe(address)
+    expect(await switcher(page).count()).toBe(0)
   },
 )
 
-test('an edited message that cannot be sent is kept as a draft, and the chat stays as it was', async () => {
-  const { page } = await openPage(browser, { url: server.url })
-  onTestFinished(() => page.context().close())
-  await page.waitForSelector('.composer')
-  await say(page, 'Trains')
-  const address = page.url()
-  await page.route('**/api/sessions/*/runs', route =>
-    route.request().method() === 'POST' ? route.abort() : route.continue(),
-  )
-  await edit(page, 'Trains', 'Slow trains')
-  const field = page.getByRole('textbox', { name: 'Message' })
-  await eventually(() => field.inputValue()).toBe('Slow trains')
-  await messages(page).getByText('Answer 1 to Trains').waitFor()
-  expect(page.url()).toBe(address)
-  expect(await switcher(page).count()).toBe(0)
-})
-
-test('a shared file says which variant it holds, and deleting the chat deletes all', async () => {
+test('an exported variant is numbered, and deleting the chat deletes all variants', LONG, async () => {
   const page = await visit()
   await say(page, 'Delta')
   const first = page.url()
@@ -166,25 +168,28 @@ test('a shared file says which variant it holds, and deleting the chat deletes a
   await page.getByRole('heading', { name: 'This chat is not here' }).waitFor()
 })
 
-test('an answer that fails leaves the one before it reachable, on a phone in the dark', async () => {
-  const page = await visit({
-    colorScheme: 'dark',
-    viewport: { width: 390, height: 844 },
-    hasTouch: true,
-    isMobile: true,
-  })
-  await say(page, 'This fails the second time')
-  await again(page).tap()
-  await page.getByRole('alert').getByText('provider-auth').waitFor()
-  await eventually(() => switcher(page).textContent()).toBe('2 / 2')
-  await checkAccessible(page)
-  await switcher(page).getByRole('button', { name: 'Previous version' }).tap()
-  await messages(page).getByText('Answer 1 to This fails the second time').waitFor()
-})
+test(
+  'Answer again that fails leaves the earlier answer reachable, on a phone in the dark',
+  LONG,
+  async () => {
+    const page = await visit({
+      colorScheme: 'dark',
+      viewport: { width: 390, height: 844 },
+      hasTouch: true,
+      isMobile: true,
+    })
+    await say(page, 'This fails the second time')
+    await again(page).tap()
+    await page.getByRole('alert').getByText('provider-auth').waitFor()
+    await eventually(() => switcher(page).textContent()).toBe('2 / 2')
+    await checkAccessible(page)
+    await switcher(page).getByRole('button', { name: 'Previous version' }).tap()
+    await messages(page).getByText('Answer 1 to This fails the second time').waitFor()
+  },
+)
 
-test('an answer that cannot be asked for changes nothing', async () => {
-  const { page } = await openPage(browser, { url: server.url })
-  onTestFinished(() => page.context().close())
+test('Answer again that does not reach the server leaves the chat as it was', LONG, async () => {
+  const { page } = await openPage({ url: server.url })
   await page.waitForSelector('.composer')
   await say(page, 'Epsilon')
   const before = page.url()

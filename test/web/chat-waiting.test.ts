@@ -1,28 +1,22 @@
 // A run without a process: the page shows what it waits for after a reload, and what another attempt wrote.
 import { join } from 'node:path'
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+
+import { expect, onTestFinished, test } from 'vitest'
 import type { RunEventBody } from '../../src/run/run-event.js'
 import { emptyUsage } from '../../src/session/usage.js'
-import { launchBrowser, openCleanPage } from '../support/browser.js'
+import { openCleanPage } from '../support/browser.js'
 import { eventually } from '../support/eventually.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
+import { LONG } from '../support/tiers.js'
 import { continueRun, storeWaitingRun, type WaitingRunOptions } from '../support/waiting-run.js'
 import { startWebServer } from '../support/web-server.js'
-
-let browser: Browser
-
-beforeAll(async () => {
-  browser = await launchBrowser()
-})
-afterAll(() => browser?.close())
 
 async function openRun(options: WaitingRunOptions) {
   const store = `sqlite:${join(await temporaryFolder(), 'lango.db')}`
   const runId = await storeWaitingRun(store, options)
   const server = await startWebServer({ store })
   onTestFinished(() => server.close())
-  const page = await openCleanPage(browser, { url: `${server.url}/s/s1`, reducedMotion: 'reduce' })
+  const page = await openCleanPage({ url: `${server.url}/s/s1` })
   return { store, runId, server, page }
 }
 
@@ -37,7 +31,7 @@ test('a waiting approval is shown after a reload, and its answer is stored for t
   await eventually(async () => (await server.runtime.store.runs.signalled?.([runId])) ?? []).toEqual([runId])
 })
 
-test('an answer that another attempt writes again is shown once, with a note', async () => {
+test('an answer that another attempt writes again is shown once, with a note', LONG, async () => {
   const say = (text: string): RunEventBody => ({ type: 'text-delta', author: 'root', text })
   const usage = emptyUsage()
   const used: RunEventBody = { type: 'usage', author: 'root', model: 'play/model', usage }
@@ -55,7 +49,7 @@ test('an answer that another attempt writes again is shown once, with a note', a
   expect(await thread.getByText('The letter is ha', { exact: true }).count()).toBe(0)
 })
 
-test('the form of a question is shown by its schema, checked, and its answer stored', async () => {
+test('a question with a schema is a form that is validated, and its answer is stored', async () => {
   const schema = {
     type: 'object',
     properties: {

@@ -1,20 +1,19 @@
 import { readFile } from 'node:fs/promises'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { AgentError } from '../../src/errors.js'
 import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
-import { checkAccessible, launchBrowser, openCleanPage } from '../support/browser.js'
+import { checkAccessible, keepPicture, openCleanPage } from '../support/browser.js'
 import { makeFolder, removeFolder } from '../support/temporary-folder.js'
+import { LONG, longUnless } from '../support/tiers.js'
 import { startWebServer, type WebServer } from '../support/web-server.js'
 
-let browser: Browser
 let server: WebServer
 let folder: string
 const REFUSED = 'messages.2: the model of this test refuses every request.'
 
 beforeAll(async () => {
   folder = await makeFolder()
-  browser = await launchBrowser()
   const refusing = new ScriptedProvider(() => ({ error: new AgentError('provider-rejected', REFUSED) }), {
     id: 'refusing',
   })
@@ -25,31 +24,25 @@ beforeAll(async () => {
 })
 
 afterAll(async () => {
-  await browser?.close()
   await server?.close()
   await removeFolder(folder)
 })
 
 async function visit(options = {}): Promise<Page> {
-  return openCleanPage(browser, { url: server.url, reducedMotion: 'reduce', ...options })
+  return openCleanPage({ url: server.url, ...options })
 }
 
-async function photograph(page: Page, name: string): Promise<void> {
-  const shots = process.env.LANGO_SCREENSHOTS
-  if (shots) await page.screenshot({ path: `${shots}/${name}.png` })
-}
-
-test('two clicks show the error of the provider, a third heals the history and opens the inspector', async () => {
+test('a broken history of the gallery is refused as it is, and repaired and answered through Lango', async () => {
   const page = await visit()
   await page.getByRole('button', { name: /Killed in mid-tool/ }).waitFor()
   await checkAccessible(page)
-  await photograph(page, 'gallery-first')
+  await keepPicture(page, 'gallery-first')
   await page.getByRole('button', { name: /Killed in mid-tool/ }).click()
   const notice = page.getByRole('region', { name: 'A broken history' })
   await notice.getByRole('button', { name: 'Send it as it is' }).click()
   await notice.getByText(/must be followed by tool messages/).waitFor()
   await checkAccessible(page)
-  await photograph(page, 'gallery-refused')
+  await keepPicture(page, 'gallery-refused')
   await notice.getByRole('button', { name: 'Send it through Lango' }).click()
   await page
     .getByText(/interrupted before its result came back/)
@@ -67,7 +60,7 @@ test('two clicks show the error of the provider, a third heals the history and o
   // The panel was opened while the run went on; its end is there without a click.
   await page.getByText(/lango-agent · finished · 1 request/).waitFor()
   await checkAccessible(page)
-  await photograph(page, 'gallery-healed')
+  await keepPicture(page, 'gallery-healed')
   // After a reload it is a chat like any other.
   await page.reload()
   await page
@@ -83,6 +76,7 @@ test.each([
   ['phone', { viewport: { width: 390, height: 844 } }],
 ])(
   'a run of a broken history that fails is shown as failed, with its error, in %s',
+  LONG,
   async (name, options) => {
     const page = await visit(options)
     await page.route('**/api/sessions/*/heal', async route => {
@@ -100,27 +94,27 @@ test.each([
     await checkAccessible(page)
     const close = page.getByRole('button', { name: 'Close' })
     if (name === 'phone' && (await close.count()) > 0) await close.first().click()
-    await photograph(page, `gallery-failed-${name}`)
+    await keepPicture(page, `gallery-failed-${name}`)
   },
 )
 
 test.each([
   ['dark', { colorScheme: 'dark' }],
   ['phone', { viewport: { width: 390, height: 844 } }],
-])('the cards and the notice hold in %s', async (name, options) => {
+])('the gallery shows its cards and the refusal without overflow, in %s', LONG, async (name, options) => {
   const page = await visit(options)
   await page.getByRole('button', { name: /Lost ids/ }).waitFor()
-  await photograph(page, `gallery-${name}`)
+  await keepPicture(page, `gallery-${name}`)
   await page.getByRole('button', { name: /Lost ids/ }).click()
   const notice = page.getByRole('region', { name: 'A broken history' })
   await notice.getByRole('button', { name: 'Send it as it is' }).click()
   await notice.getByText(/tool_use/).waitFor()
   await checkAccessible(page)
   expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true)
-  await photograph(page, `gallery-${name}-refused`)
+  await keepPicture(page, `gallery-${name}-refused`)
 })
 
-test('a pasted history is explained and healed, and the healed file is downloaded and accepted', async () => {
+test('a pasted history is explained and repaired, and the downloaded file is accepted', async () => {
   const page = await visit()
   await page.getByRole('button', { name: /Paste yours/ }).click()
   await page.waitForURL(/\/check$/)
@@ -130,7 +124,7 @@ test('a pasted history is explained and healed, and the healed file is downloade
   await page.getByText(/`tool_use` ids were found without `tool_result`/).waitFor()
   await page.getByText(/had no result: one was added/).waitFor()
   await checkAccessible(page)
-  await photograph(page, 'check')
+  await keepPicture(page, 'check')
   const [download] = await Promise.all([
     page.waitForEvent('download'),
     page.getByRole('button', { name: 'Download healed.json' }).click(),
@@ -161,7 +155,7 @@ test('a pasted history is explained and healed, and the healed file is downloade
 test.each([
   ['dark', { colorScheme: 'dark' }],
   ['phone', { viewport: { width: 390, height: 844 } }],
-])('the check of a pasted history holds in %s', async (name, options) => {
+])('the check of a pasted history has no overflow, in %s', LONG, async (name, options) => {
   const page = await visit({ ...options, url: `${server.url}/check` })
   const call = { type: 'tool-call', toolCallId: 'a', toolName: 'f', input: {} }
   const history = [
@@ -174,10 +168,10 @@ test.each([
   await page.getByText('Show it').click()
   await checkAccessible(page)
   expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true)
-  await photograph(page, `check-${name}`)
+  await keepPicture(page, `check-${name}`)
 })
 
-test('settings are kept: the theme at once, the model for new chats', async () => {
+test('the theme and the model of the settings are kept after a reload', async () => {
   const page = await visit()
   await page.locator('.composer').waitFor()
   await page.keyboard.press('Control+,')
@@ -189,33 +183,34 @@ test('settings are kept: the theme at once, the model for new chats', async () =
     '/docs/memory',
   )
   await checkAccessible(page)
-  await photograph(page, 'settings')
+  await keepPicture(page, 'settings')
   await page.reload()
   expect(await page.evaluate(() => document.documentElement.dataset.theme)).toBe('dark')
   await page.getByRole('button', { name: 'Settings' }).click()
   expect(await dialog.getByLabel('Model of new chats').inputValue()).toBe('demo/demo')
 })
 
-test.each([
-  ['light', {}],
-  ['dark', { colorScheme: 'dark' }],
-  ['phone', { viewport: { width: 390, height: 844 } }],
-])('the documentation is served, linked and searchable in %s', async (name, options) => {
-  const page = await visit({ ...options, url: `${server.url}/docs` })
-  await page.getByRole('heading', { name: 'Documentation', level: 1 }).waitFor()
-  await checkAccessible(page)
-  await page.getByRole('main').getByRole('link', { name: 'Getting started in ten minutes' }).first().click()
-  await page.waitForURL(/\/docs\/getting-started$/)
-  await page.getByRole('combobox').fill('prompt cache')
-  await page.getByRole('option').first().waitFor()
-  await checkAccessible(page)
-  await photograph(page, `docs-${name}`)
-  await page.getByRole('combobox').fill('budget')
-  await page
-    .getByRole('option', { name: /budget/i })
-    .first()
-    .waitFor()
-  await page.keyboard.press('Enter')
-  await page.waitForURL(/#/)
-  expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true)
-})
+for (const { name, options, tier } of [
+  { name: 'light', options: {}, tier: longUnless(true) },
+  { name: 'dark', options: { colorScheme: 'dark' }, tier: LONG },
+  { name: 'phone', options: { viewport: { width: 390, height: 844 } }, tier: LONG },
+])
+  test(`the documentation is served, linked and searchable, in ${name}`, tier, async () => {
+    const page = await visit({ ...options, url: `${server.url}/docs` })
+    await page.getByRole('heading', { name: 'Documentation', level: 1 }).waitFor()
+    await checkAccessible(page)
+    await page.getByRole('main').getByRole('link', { name: 'Getting started in ten minutes' }).first().click()
+    await page.waitForURL(/\/docs\/getting-started$/)
+    await page.getByRole('combobox').fill('prompt cache')
+    await page.getByRole('option').first().waitFor()
+    await checkAccessible(page)
+    await keepPicture(page, `docs-${name}`)
+    await page.getByRole('combobox').fill('budget')
+    await page
+      .getByRole('option', { name: /budget/i })
+      .first()
+      .waitFor()
+    await page.keyboard.press('Enter')
+    await page.waitForURL(/#/)
+    expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true)
+  })

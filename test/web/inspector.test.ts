@@ -1,70 +1,42 @@
 // The inspector and the lint, opened from the real page in a real Chromium, on a session whose history was cut
 // and repaired and that has been through four families of providers.
-import { readFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import type { BrowserContextOptions, Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { silentLogger } from '../../src/logger.js'
 import { type RunningServer, serve } from '../../src/server/serve.js'
-import { builtWeb, launchBrowser, openPage, type WatchedPage } from '../support/browser.js'
+import { builtWeb, checkAccessible, openCleanPage } from '../support/browser.js'
 import { openScene, runLongSession, type Scene } from '../support/inspector-scene.js'
+import { LONG, longUnless } from '../support/tiers.js'
 
 const DESKTOP = { width: 1280, height: 800 }
 const PHONE = { width: 390, height: 844 }
 
 let scene: Scene
 let server: RunningServer
-let browser: Browser
-let opened: WatchedPage | undefined
 
 beforeAll(async () => {
-  const [webRoot, chromium, built] = await Promise.all([builtWeb(), launchBrowser(), openScene()])
-  browser = chromium
-  scene = built
-  server = await serveScene(scene, webRoot)
-})
-
-afterEach(async () => {
-  await opened?.page.context().close()
-  expect(opened?.problems ?? []).toEqual([])
-  opened = undefined
+  scene = await openScene()
+  server = await serveScene(scene)
 })
 
 afterAll(async () => {
-  await browser?.close()
   await server?.close()
   await scene?.close()
 })
 
-async function serveScene({ runtime }: Scene, webRoot: string): Promise<RunningServer> {
+async function serveScene({ runtime }: Scene): Promise<RunningServer> {
+  const webRoot = await builtWeb()
   return serve({ runtime, port: 0, host: '127.0.0.1', webRoot, logger: silentLogger, version: '0.0.0' })
 }
 
-async function openChat(
-  options: { viewport?: typeof DESKTOP; colorScheme?: 'light' | 'dark'; path?: string } = {},
-) {
-  const { viewport = DESKTOP, colorScheme = 'light', path = '/s/scene' } = options
-  opened = await openPage(browser, { url: `${server.url}${path}`, viewport, colorScheme })
-  return opened.page
+function openChat(options: BrowserContextOptions = {}): Promise<Page> {
+  return openCleanPage({ url: `${server.url}/s/scene`, colorScheme: 'light', ...options })
 }
 
 async function openInspector(page: Page) {
   await page.getByRole('button', { name: 'Inspect what the model was sent' }).last().click()
   await page.getByRole('tab', { name: 'Stored and sent' }).waitFor()
   await page.locator('.inspect-compare-row').first().waitFor()
-}
-
-/** Every rule that axe knows, on the whole page with its open panel. */
-async function violations(page: Page): Promise<string[]> {
-  const source = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-  await page.evaluate(source)
-  return page.evaluate(async () => {
-    const { axe } = globalThis as unknown as {
-      axe: { run(context: Document): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> }
-    }
-    const { violations: found } = await axe.run(document)
-    return found.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`)
-  })
 }
 
 /** What was left out when the session was opened, and of the request. */
@@ -75,103 +47,96 @@ function allCuts(cuts: readonly { messages: number; tokens: number }[] = []) {
   }
 }
 
-describe('the inspector', () => {
-  test('shows the cut, the repairs and the renamed id of the request of an answer', async () => {
-    const page = await openChat()
-    await openInspector(page)
-    const panel = page.getByRole('complementary', { name: 'What the model was sent' })
-    await panel.getByText('anthropic/claude-sonnet-4-6', { exact: true }).waitFor()
-    expect(await panel.getByText(/^guide · finished · 2 requests/).count()).toBe(1)
+test('the inspector shows the cut, the repairs and the renamed id of a request, leads from a repair to its message, and closes with Escape', async () => {
+  const page = await openChat()
+  await openInspector(page)
+  const panel = page.getByRole('complementary', { name: 'What the model was sent' })
+  await panel.getByText('anthropic/claude-sonnet-4-6', { exact: true }).waitFor()
+  expect(await panel.getByText(/^guide · finished · 2 requests/).count()).toBe(1)
 
-    const inspection = await scene.runtime.inspect(scene.runs.anthropic)
-    const step = inspection?.steps[1]
-    const cut = allCuts(step?.cuts)
-    await panel.getByText(`${cut.messages} messages left out would have cost`, { exact: false }).waitFor()
-    const fold = panel.getByRole('button', { name: /^not sent/ })
-    expect(await fold.innerText()).toContain(
-      `${cut.messages} messages, ${cut.tokens.toLocaleString('en')} tokens`,
-    )
-    await fold.click()
-    await panel.getByText('Cut by the budget', { exact: false }).first().waitFor()
+  const inspection = await scene.runtime.inspect(scene.runs.anthropic)
+  const step = inspection?.steps[1]
+  const cut = allCuts(step?.cuts)
+  await panel.getByText(`${cut.messages} messages left out would have cost`, { exact: false }).waitFor()
+  const fold = panel.getByRole('button', { name: /^not sent/ })
+  expect(await fold.innerText()).toContain(
+    `${cut.messages} messages, ${cut.tokens.toLocaleString('en')} tokens`,
+  )
+  await fold.click()
+  await panel.getByText('Cut by the budget', { exact: false }).first().waitFor()
 
-    await panel.getByRole('tab', { name: /^Repairs/ }).click()
-    const wire = step?.mappedIds['lost call/1'] ?? ''
-    expect(await panel.getByRole('row', { name: 'lost call/1' }).innerText()).toContain(wire)
-    await panel.getByRole('heading', { name: /^Results without a call/ }).waitFor()
-  })
+  await panel.getByRole('tab', { name: /^Repairs/ }).click()
+  const wire = step?.mappedIds['lost call/1'] ?? ''
+  expect(await panel.getByRole('row', { name: 'lost call/1' }).innerText()).toContain(wire)
+  await panel.getByRole('heading', { name: /^Results without a call/ }).waitFor()
 
-  test('leads from a repair to the message that it is about', async () => {
-    const page = await openChat()
-    await openInspector(page)
-    await page.getByRole('tab', { name: /^Repairs/ }).click()
-    await page.getByRole('listitem').filter({ hasText: 'became a text note' }).getByRole('button').click()
-    const target = page.locator('.inspect-compare-row.is-target')
-    await target.waitFor()
-    await expect.poll(() => target.isVisible()).toBe(true)
-    expect(await target.innerText()).toContain('[result of search, whose call is not in this history]')
-    await page.locator('.inspect-fate-added').first().getByText('Added by repair', { exact: false }).waitFor()
-  })
+  await page.getByRole('listitem').filter({ hasText: 'became a text note' }).getByRole('button').click()
+  const target = page.locator('.inspect-compare-row.is-target')
+  await target.waitFor()
+  await expect.poll(() => target.isVisible()).toBe(true)
+  expect(await target.innerText()).toContain('[result of search, whose call is not in this history]')
+  await page.locator('.inspect-fate-added').first().getByText('Added by repair', { exact: false }).waitFor()
 
-  test('shows each request of the run, its instruction and tools, and finds a word in its body', async () => {
-    const page = await openChat()
-    await openInspector(page)
-    await page.getByRole('button', { name: /^Request 1/ }).click()
-    await page.getByRole('tab', { name: /^Instruction and tools/ }).click()
-    await page.getByText('You plan journeys.', { exact: false }).waitFor()
-    await page.getByText('1 tool declared').waitFor()
+  await page.keyboard.press('Escape')
+  await page.getByRole('complementary', { name: 'What the model was sent' }).waitFor({ state: 'detached' })
+  const label = await page.evaluate(() => document.activeElement?.getAttribute('aria-label'))
+  expect(label).toBe('Inspect what the model was sent')
+})
 
-    await page.getByRole('tab', { name: 'Raw' }).click()
-    await page.getByRole('searchbox', { name: 'Search the request' }).fill('old timetable')
-    await page.getByText('1 of 1').waitFor()
-    expect(await page.locator('.is-found').innerText()).toContain('an old timetable')
-    // The second request holds the calls that the first was answered with.
-    expect(await page.locator('.inspect-json-row').count()).toBeGreaterThan(10)
-  })
+test('the inspector shows each request with instruction and tools, and finds a word in its body', async () => {
+  const page = await openChat()
+  await openInspector(page)
+  await page.getByRole('button', { name: /^Request 1/ }).click()
+  await page.getByRole('tab', { name: /^Instruction and tools/ }).click()
+  await page.getByText('You plan journeys.', { exact: false }).waitFor()
+  await page.getByText('1 tool declared').waitFor()
 
-  test('says where signatures were kept', async () => {
-    const page = await openChat()
-    const footer = page.locator('.answer-footer', { hasText: 'gemini-3-pro-preview' })
-    await page.locator('.thread').hover()
-    await page.mouse.wheel(0, -600)
-    await footer.getByRole('button', { name: 'Inspect what the model was sent' }).click()
-    await page.locator('.inspect-frame').getByText('gemini/gemini-3-pro-preview').waitFor()
-    await page.getByRole('tab', { name: /^Repairs/ }).click()
-    await page.getByText('1 signature of this provider is sent back as received.').waitFor()
-  })
+  await page.getByRole('tab', { name: 'Raw' }).click()
+  await page.getByRole('searchbox', { name: 'Search the request' }).fill('old timetable')
+  await page.getByText('1 of 1').waitFor()
+  expect(await page.locator('.is-found').innerText()).toContain('an old timetable')
+  // The second request holds the calls that the first was answered with.
+  expect(await page.locator('.inspect-json-row').count()).toBeGreaterThan(10)
+})
 
-  test('says what went wrong when the server does not answer, and tries again', async () => {
-    const page = await openChat()
-    await page.route('**/inspect', route => route.abort())
-    await page.getByRole('button', { name: 'Inspect what the model was sent' }).last().click()
-    const failure = page.getByRole('alert').filter({ hasText: 'could not be read' })
-    await failure.waitFor()
-    await page.unroute('**/inspect')
-    await failure.getByRole('button', { name: 'Try again' }).click()
-    await page.locator('.inspect-compare-row').first().waitFor()
-  })
+test('the inspector counts the signatures that are sent back', LONG, async () => {
+  const page = await openChat()
+  const footer = page.locator('.answer-footer', { hasText: 'gemini-3-pro-preview' })
+  await page.locator('.thread').hover()
+  await page.mouse.wheel(0, -600)
+  await footer.getByRole('button', { name: 'Inspect what the model was sent' }).click()
+  await page.locator('.inspect-frame').getByText('gemini/gemini-3-pro-preview').waitFor()
+  await page.getByRole('tab', { name: /^Repairs/ }).click()
+  await page.getByText('1 signature of this provider is sent back as received.').waitFor()
+})
 
-  test('closes with Escape and gives the focus back', async () => {
-    const page = await openChat()
-    await openInspector(page)
-    await page.keyboard.press('Escape')
-    await page.getByRole('complementary', { name: 'What the model was sent' }).waitFor({ state: 'detached' })
-    const label = await page.evaluate(() => document.activeElement?.getAttribute('aria-label'))
-    expect(label).toBe('Inspect what the model was sent')
-  })
+test('the inspector reports a request that fails, and Try again reads it', LONG, async () => {
+  const page = await openChat()
+  await page.route('**/inspect', route => route.abort())
+  await page.getByRole('button', { name: 'Inspect what the model was sent' }).last().click()
+  const failure = page.getByRole('alert').filter({ hasText: 'could not be read' })
+  await failure.waitFor()
+  await page.unroute('**/inspect')
+  await failure.getByRole('button', { name: 'Try again' }).click()
+  await page.locator('.inspect-compare-row').first().waitFor()
+})
 
-  test('is moved to another width with the keyboard and stays so', async () => {
-    const page = await openChat()
-    await openInspector(page)
-    const edge = page.getByRole('separator', { name: 'Width of the panel' })
-    const before = Number(await edge.getAttribute('aria-valuenow'))
-    await edge.press('ArrowLeft')
-    await expect.poll(async () => Number(await edge.getAttribute('aria-valuenow'))).toBe(before + 32)
-    await page.reload()
-    await openInspector(page)
-    expect(Number(await edge.getAttribute('aria-valuenow'))).toBe(before + 32)
-  })
+test('the inspector is resized with the keyboard, and keeps its width after a reload', LONG, async () => {
+  const page = await openChat()
+  await openInspector(page)
+  const edge = page.getByRole('separator', { name: 'Width of the panel' })
+  const before = Number(await edge.getAttribute('aria-valuenow'))
+  await edge.press('ArrowLeft')
+  await expect.poll(async () => Number(await edge.getAttribute('aria-valuenow'))).toBe(before + 32)
+  await page.reload()
+  await openInspector(page)
+  expect(Number(await edge.getAttribute('aria-valuenow'))).toBe(before + 32)
+})
 
-  test('is a sheet on a phone that shows repairs, keeps the focus and is no wider than the screen', async () => {
+test(
+  'the inspector is a sheet on a phone that shows repairs, keeps the focus and is no wider than the screen',
+  LONG,
+  async () => {
     const page = await openChat({ viewport: PHONE })
     await openInspector(page)
     const sheet = page.getByRole('dialog', { name: 'What the model was sent' })
@@ -195,23 +160,24 @@ describe('the inspector', () => {
         ).length,
     )
     expect(wide).toBe(0)
-  })
+  },
+)
 
-  test.each([
-    ['desktop', 'light', DESKTOP],
-    ['desktop', 'dark', DESKTOP],
-    ['phone', 'dark', PHONE],
-  ] as const)('has nothing that axe objects to (%s, %s)', async (_, colorScheme, viewport) => {
+for (const { name, colorScheme, viewport, tier } of [
+  { name: 'desktop, light', colorScheme: 'light', viewport: DESKTOP, tier: longUnless(true) },
+  { name: 'desktop, dark', colorScheme: 'dark', viewport: DESKTOP, tier: LONG },
+  { name: 'phone, dark', colorScheme: 'dark', viewport: PHONE, tier: LONG },
+] as const)
+  test(`axe finds nothing in the tabs of the inspector (${name})`, tier, async () => {
     const page = await openChat({ viewport, colorScheme })
     await openInspector(page)
     for (const tab of [/^Stored and sent/, /^Repairs/, /^Instruction/, /^Raw/]) {
       await page.getByRole('tab', { name: tab }).click()
-      expect(await violations(page)).toEqual([])
+      await checkAccessible(page)
     }
   })
-})
 
-test('every answer in sight says what was cut and repaired for it, not only the newest', async () => {
+test('every visible answer says what was cut and repaired for it, not only the newest', async () => {
   const page = await openChat()
   await page.locator('.thread').getByText('The night train reaches Lisbon first.').waitFor()
   const cuts = page.locator('.mark-line[data-mark=history-cut]')
@@ -228,9 +194,9 @@ test('every answer in sight says what was cut and repaired for it, not only the 
   await page.getByRole('complementary', { name: 'What the model was sent' }).waitFor()
 })
 
-test('with an open panel the chat is in view at every width of the screen', async () => {
+test('with an open inspector the chat is in view at 1280 and 1600 pixels', LONG, async () => {
   for (const width of [1280, 1600]) {
-    const page = await openChat({ viewport: { width, height: 1000 } })
+    const page = await openChat({ viewport: { width, height: 1000 }, reducedMotion: 'no-preference' })
     await openInspector(page)
     const placeOf = async (selector: string) => {
       const box = await page.locator(selector).boundingBox()
@@ -241,69 +207,64 @@ test('with an open panel the chat is in view at every width of the screen', asyn
     const [chat, panel] = [await placeOf('.chat'), await placeOf('.inspect-frame')]
     expect(chat.end - chat.start).toBeGreaterThan(360)
     expect(chat.end).toBeLessThanOrEqual(panel.start + 1)
-    if (width === 1280) await page.context().close()
   }
 })
 
-describe('the lint', () => {
-  test('answers whether the session can switch, per provider and with the messages it is about', async () => {
-    const page = await openChat()
-    await page.getByRole('button', { name: 'Check on every model' }).click()
-    const panel = page.getByRole('complementary', { name: 'Can this session switch models?' })
-    await panel.getByText('Yes, to any of them.').waitFor()
-    const claude = panel.getByRole('button', { name: /^.?\s*Claude from 4\.6/ })
-    expect(await claude.innerText()).toMatch(/as stored: refused/)
-    expect(await claude.innerText()).toMatch(/with Lango: continues/)
-    await claude.click()
-    await panel.getByText('call-without-result').waitFor()
-    await panel.getByRole('button', { name: 'message 26' }).first().click()
-    await panel.getByText('lost call/1').first().waitFor()
-    expect(await violations(page)).toEqual([])
-    await panel.getByRole('button', { name: 'Show it in the chat' }).click()
-    const shown = page.locator('.thread-row[data-revealed]')
-    await shown.waitFor()
-    expect(await shown.innerText()).toContain('search')
-  })
-
-  test('is legible on a phone', async () => {
-    const page = await openChat({ viewport: PHONE, colorScheme: 'dark' })
-    await page.locator('.lint-button').click()
-    const sheet = page.getByRole('dialog', { name: 'Can this session switch models?' })
-    await sheet.locator('.inspect-lint-row').first().waitFor()
-    expect(await violations(page)).toEqual([])
-    await page.keyboard.press('Escape')
-    await sheet.waitFor({ state: 'detached' })
-  })
+test('the lint says per provider whether the session can switch, and which messages prevent it', async () => {
+  const page = await openChat()
+  await page.getByRole('button', { name: 'Check on every model' }).click()
+  const panel = page.getByRole('complementary', { name: 'Can this session switch models?' })
+  await panel.getByText('Yes, to any of them.').waitFor()
+  const claude = panel.getByRole('button', { name: /^.?\s*Claude from 4\.6/ })
+  expect(await claude.innerText()).toMatch(/as stored: refused/)
+  expect(await claude.innerText()).toMatch(/with Lango: continues/)
+  await claude.click()
+  await panel.getByText('call-without-result').waitFor()
+  await panel.getByRole('button', { name: 'message 26' }).first().click()
+  await panel.getByText('lost call/1').first().waitFor()
+  await checkAccessible(page)
+  await panel.getByRole('button', { name: 'Show it in the chat' }).click()
+  const shown = page.locator('.thread-row[data-revealed]')
+  await shown.waitFor()
+  expect(await shown.innerText()).toContain('search')
 })
 
-test('a request of two thousand messages is on the page only where it is looked at', async () => {
-  const large = await openScene(900_000)
-  const longServer = await serveScene(large, await builtWeb())
-  try {
-    const runId = await runLongSession(large)
-    const bytes = (await large.runtime.inspect(runId))?.steps[0]?.sent.bytes ?? 0
-    expect(bytes).toBeGreaterThan(900_000)
-    opened = await openPage(browser, { url: `${longServer.url}/s/long`, viewport: DESKTOP })
-    const { page } = opened
-    await openInspector(page)
-    await page.getByText('Only what differs (0 of 2,001)').waitFor()
-    await page.getByText('Q1 All of this', { exact: false }).first().waitFor()
-    const scroller = page.locator('.inspect-step-view')
-    await expect
-      .poll(async () => {
-        await scroller.evaluate(element => element.scrollTo(0, element.scrollHeight))
-        return page.locator('.inspect-compare-row').getByText('And now?').count()
-      })
-      .toBeGreaterThan(0)
-    expect(await page.locator('.inspect-compare-row').count()).toBeLessThan(80)
+test('the lint is a sheet on a phone, in the dark', LONG, async () => {
+  const page = await openChat({ viewport: PHONE, colorScheme: 'dark' })
+  await page.locator('.lint-button').click()
+  const sheet = page.getByRole('dialog', { name: 'Can this session switch models?' })
+  await sheet.locator('.inspect-lint-row').first().waitFor()
+  await checkAccessible(page)
+  await page.keyboard.press('Escape')
+  await sheet.waitFor({ state: 'detached' })
+})
 
-    await page.getByRole('tab', { name: 'Raw' }).click()
-    await page.getByRole('searchbox', { name: 'Search the request' }).fill('A777 all')
-    await page.getByText('1 of 1').waitFor()
-    await page.locator('.is-found').waitFor()
-    expect(await page.locator('.inspect-json-row').count()).toBeLessThan(200)
-  } finally {
+test('a request of two thousand messages is on the page only where it is looked at', LONG, async () => {
+  const large = await openScene(900_000)
+  const longServer = await serveScene(large)
+  onTestFinished(async () => {
     await longServer.close()
     await large.close()
-  }
+  })
+  const runId = await runLongSession(large)
+  const bytes = (await large.runtime.inspect(runId))?.steps[0]?.sent.bytes ?? 0
+  expect(bytes).toBeGreaterThan(900_000)
+  const page = await openCleanPage({ url: `${longServer.url}/s/long` })
+  await openInspector(page)
+  await page.getByText('Only what differs (0 of 2,001)').waitFor()
+  await page.getByText('Q1 All of this', { exact: false }).first().waitFor()
+  const scroller = page.locator('.inspect-step-view')
+  await expect
+    .poll(async () => {
+      await scroller.evaluate(element => element.scrollTo(0, element.scrollHeight))
+      return page.locator('.inspect-compare-row').getByText('And now?').count()
+    })
+    .toBeGreaterThan(0)
+  expect(await page.locator('.inspect-compare-row').count()).toBeLessThan(80)
+
+  await page.getByRole('tab', { name: 'Raw' }).click()
+  await page.getByRole('searchbox', { name: 'Search the request' }).fill('A777 all')
+  await page.getByText('1 of 1').waitFor()
+  await page.locator('.is-found').waitFor()
+  expect(await page.locator('.inspect-json-row').count()).toBeLessThan(200)
 })

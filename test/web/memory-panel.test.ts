@@ -1,20 +1,14 @@
 // The page's memory panel, and the questions of ADK's tools: one is answered with a result, the other once only.
 import { FunctionTool, LlmAgent, LongRunningFunctionTool } from '@google/adk'
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import type { Page } from 'playwright-core'
+import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import type { RuntimeOptions } from '../../src/runtime/options.js'
 import { ScriptedProvider, type ScriptStep } from '../../src/testing/scripted-provider.js'
-import { checkAccessible, launchBrowser, openCleanPage } from '../support/browser.js'
+import { checkAccessible, openCleanPage } from '../support/browser.js'
 import { eventually } from '../support/eventually.js'
+import { LONG } from '../support/tiers.js'
 import { startWebServer } from '../support/web-server.js'
-
-let browser: Browser
-
-beforeAll(async () => {
-  browser = await launchBrowser()
-})
-afterAll(() => browser?.close())
 
 const KEY = { appName: 'lango', userId: 'user', sessionId: 's1' }
 
@@ -26,9 +20,8 @@ async function open(runtime: Pick<RuntimeOptions, 'rootAgent' | 'agent' | 'provi
   return { ...server, store }
 }
 
-async function openChat(url: string): Promise<Page> {
-  const page = await openCleanPage(browser, { url: `${url}/s/s1`, reducedMotion: 'reduce' })
-  return page
+function openChat(url: string): Promise<Page> {
+  return openCleanPage({ url: `${url}/s/s1` })
 }
 
 test('the memory panel shows notes with their sources, edits them and forgets them', async () => {
@@ -70,7 +63,7 @@ test('the memory panel shows notes with their sources, edits them and forgets th
   await page.locator('.thread').getByText('We go to Porto.').waitFor()
 })
 
-test('the inspector lists the notes of a request with the messages that each stands for', async () => {
+test('the inspector lists the notes of a request with the messages that each stands for', LONG, async () => {
   const play = new ScriptedProvider(() => ({ text: 'Fine.' }), { id: 'play' })
   const { url, store, runtime } = await open({
     agent: { model: 'play/m' },
@@ -138,7 +131,7 @@ function office(): { rootAgent: LlmAgent; providers: { play: ScriptedProvider } 
   }
 }
 
-test('the result of a tool that answers later is entered in the page, and the run continues', async () => {
+test('the result of a long-running tool is entered in the page, and the run continues', async () => {
   const { url, store, runtime } = await open(office())
   const { runId } = await runtime.start({ ...KEY, text: 'order it' })
   await eventually(async () => (await store.runs.findRun(runId))?.state).toBe('waiting')
@@ -151,7 +144,7 @@ test('the result of a tool that answers later is entered in the page, and the ru
   expect(stored).toContain('{\\"delivered\\":true}')
 })
 
-test("a confirmation of ADK's can be given once, and not for the whole chat", async () => {
+test("a confirmation of ADK's can be given once, and not for the whole chat", LONG, async () => {
   const { url, store, runtime } = await open(office())
   const { runId } = await runtime.start({ ...KEY, text: 'pay it' })
   await eventually(async () => (await store.runs.findRun(runId))?.state).toBe('waiting')

@@ -1,18 +1,12 @@
 // What was spent, as a plot and a table; a run that ended at its budget goes on; how much a model thinks is chosen.
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import type { Page } from 'playwright-core'
+import { expect, onTestFinished, test } from 'vitest'
 import type { GenerateRequest } from '../../src/provider/provider.js'
 import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
-import { checkAccessible, launchBrowser, openCleanPage } from '../support/browser.js'
+import { checkAccessible, keepPicture, openCleanPage } from '../support/browser.js'
 import { eventually } from '../support/eventually.js'
+import { LONG } from '../support/tiers.js'
 import { startWebServer } from '../support/web-server.js'
-
-let browser: Browser
-
-beforeAll(async () => {
-  browser = await launchBrowser()
-})
-afterAll(() => browser?.close())
 
 async function open() {
   const requests: GenerateRequest[] = []
@@ -29,16 +23,11 @@ async function open() {
   return { ...server, requests }
 }
 
-async function openChat(url: string, options: object = {}, path = '/s/s1'): Promise<Page> {
-  const page = await openCleanPage(browser, {
-    url: url + path,
-    reducedMotion: 'reduce',
-    ...options,
-  })
-  return page
+function openChat(url: string, options: object = {}, path = '/s/s1'): Promise<Page> {
+  return openCleanPage({ url: url + path, ...options })
 }
 
-test('a run without money goes on with another budget, and the panel shows what was spent', async () => {
+test('a run that ended at its spending limit continues with a higher one, and the panel shows what was spent', async () => {
   const { url, runtime } = await open()
   const broke = await runtime.runAndCollect({ sessionId: 's1', text: 'Hello', budget: { perRunUsd: 0.0001 } })
   expect(broke.finishReason).toBe('budget')
@@ -60,12 +49,12 @@ test('a run without money goes on with another budget, and the panel shows what 
   expect(await panel.getByRole('row').count()).toBe(2)
   expect(await panel.locator('rect').count()).toBe(1)
   await checkAccessible(page)
-  if (process.env.LANGO_SHOTS) await page.screenshot({ path: `${process.env.LANGO_SHOTS}/usage.png` })
+  await keepPicture(page, 'usage')
   await panel.getByLabel('Period').selectOption('7')
   await panel.getByText('in 7 days').waitFor()
 })
 
-test('the panel is readable in the dark on a phone', async () => {
+test('the panel of what was spent is readable in the dark on a phone', LONG, async () => {
   const { url, runtime } = await open()
   await runtime.runAndCollect({ sessionId: 's1', text: 'Hello' })
   const page = await openChat(url, { viewport: { width: 390, height: 844 }, colorScheme: 'dark' })
@@ -78,19 +67,21 @@ test('the panel is readable in the dark on a phone', async () => {
   await checkAccessible(page)
   const [inner, outer] = await page.evaluate(() => [document.body.scrollWidth, window.innerWidth])
   expect(inner).toBeLessThanOrEqual(outer ?? 0)
-  if (process.env.LANGO_SHOTS) await page.screenshot({ path: `${process.env.LANGO_SHOTS}/usage-phone.png` })
+  await keepPicture(page, 'usage-phone')
 })
 
-test('how much the model thinks is sent with the messages of the chat, and kept', async () => {
+test('the thinking effort is sent with the messages of the chat, and kept after a reload', async () => {
   const { url, requests } = await open()
   const page = await openChat(url, {}, '/')
   await page.getByLabel('Thinking').selectOption('high')
   await page.getByRole('textbox', { name: 'Message' }).fill('Think.')
   await page.keyboard.press('Enter')
   await page.getByRole('region', { name: 'Messages' }).getByText('Here it is.').waitFor()
+  await page.locator('.answer-footer').waitFor()
   expect(requests.at(-1)?.options?.thinking).toMatchObject({ effort: 'high' })
   await page.reload()
-  await eventually(async () => expect(await page.getByLabel('Thinking').inputValue()).toBe('high'))
+  await page.locator('.answer-footer').waitFor()
+  await eventually(() => page.getByLabel('Thinking').inputValue()).toBe('high')
   await page.getByLabel('Thinking').selectOption('')
   await page.getByRole('textbox', { name: 'Message' }).fill('Again.')
   await page.keyboard.press('Enter')
@@ -98,20 +89,22 @@ test('how much the model thinks is sent with the messages of the chat, and kept'
   expect(requests.at(-1)?.options?.thinking).toBeUndefined()
 })
 
-test('temperature and longest answer are settings of the browser, sent with every message', async () => {
+test('temperature and longest answer of the settings are sent with every message, and invalid ones are dropped', async () => {
   const { url, requests } = await open()
   const page = await openChat(url, {}, '/')
   await page.getByRole('button', { name: 'Settings' }).click()
   await page.getByLabel('Temperature').fill('0.3')
   await page.getByLabel('Longest answer, in tokens').fill('900')
   await checkAccessible(page)
-  if (process.env.LANGO_SHOTS) await page.screenshot({ path: `${process.env.LANGO_SHOTS}/settings.png` })
+  await keepPicture(page, 'settings')
   await page.getByRole('button', { name: 'Close' }).click()
   await page.getByRole('textbox', { name: 'Message' }).fill('Hello.')
   await page.keyboard.press('Enter')
   await page.getByRole('region', { name: 'Messages' }).getByText('Here it is.').waitFor()
+  await page.locator('.answer-footer').waitFor()
   expect(requests.at(-1)?.options).toMatchObject({ temperature: 0.3, maxOutputTokens: 900 })
   await page.reload()
+  await page.locator('.answer-footer').waitFor()
   await page.getByRole('button', { name: 'Settings' }).click()
   // What no server accepts is not kept.
   await page.getByLabel('Temperature').fill('7')
