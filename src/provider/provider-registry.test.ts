@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Provider } from './provider.js'
 import { createProvider, createRegistry, parseModelReference } from './provider-registry.js'
 import type { ProviderOptions } from './provider-settings.js'

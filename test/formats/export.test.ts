@@ -2,7 +2,7 @@
 // test/clients/histories.
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { messagesToProvider } from '../../src/adk/messages-to-provider.js'
 import { exportSessions } from '../../src/cli/sessions-export.js'
 import { EXPORT_FORMATS, type ExportFormat } from '../../src/formats/export-forms.js'
@@ -61,8 +61,8 @@ const LEFT_OUT: Readonly<Record<ExportFormat, string[]>> = {
   gemini: ['reasoning', 'tool-result.isError', 'timestamp (4)', 'author (3)'],
 }
 
-describe.each(EXPORT_FORMATS)('%s', format => {
-  test('is recognized and read as the same messages; what it has no place for is named', async () => {
+for (const format of EXPORT_FORMATS) {
+  test(`an export as ${format} is read back as the same messages, and what it cannot hold is named`, async () => {
     const messages = stored(CONVERSATION)
     const { content, leftOut } = await written(messages, format)
     expect(leftOut).toEqual(LEFT_OUT[format])
@@ -75,7 +75,7 @@ describe.each(EXPORT_FORMATS)('%s', format => {
     expect(JSON.stringify(again)).toContain('too dark')
   })
 
-  test('names results without a call, doubled results and parts that only one vendor reads', async () => {
+  test(`an export as ${format} names results without a call, repeated results and parts that only one vendor reads`, async () => {
     const odd: ProviderMessage[] = [
       { role: 'user', parts: [{ type: 'text', text: 'Go.' }] },
       {
@@ -102,9 +102,9 @@ describe.each(EXPORT_FORMATS)('%s', format => {
     // A body is repaired by its provider; the other forms say that they are not.
     expect(notes.join(' ')).toMatch(/Repaired: |lango doctor --session s1 --fix/)
   })
-})
+}
 
-test('what a session has beside its messages is named too', async () => {
+test('an export names what a session has in addition to its messages', async () => {
   const [message, ...others] = stored(CONVERSATION)
   const first = { ...message, invocationId: 'i-1', branch: 'root.helper' } as Message
   const store = await storeWith([first, ...others], { title: 'Holidays', state: { city: 'Rome' } })
@@ -120,7 +120,7 @@ test('what a session has beside its messages is named too', async () => {
   expect(adk?.leftOut).toEqual(['reasoning.signature', 'title', 'artifacts (1)'])
 })
 
-test('times, bytes and fields of ADK for Python are those that its models accept', async () => {
+test('an export for ADK for Python has the times, bytes and fields that its models accept', async () => {
   const bytes = '+/+/'
   const messages = stored([
     { role: 'user', parts: [{ type: 'media', mimeType: 'image/png', data: bytes }] },
@@ -166,7 +166,7 @@ async function run(ids: string[], flags: object): Promise<{ code: number; text: 
   }
 }
 
-test('the command writes a file or standard output, and says on standard error what is not in it', async () => {
+test('lango sessions export writes a file or standard output, and reports on standard error what is missing', async () => {
   const folder = await temporaryFolder()
   const store = `sqlite:${join(folder, 'lango.db')}`
   const opened = await openStore(store)
@@ -195,7 +195,7 @@ test('the command writes a file or standard output, and says on standard error w
   )
 })
 
-test('the server answers with the form that is asked for, and names in headers what is not in it', async () => {
+test('the server exports a session in the requested format, and names in headers what is missing', async () => {
   const { url, runtime } = await startServer()
   await runtime.store.createSession(KEY, { größe: 'Ünïcödé' })
   for (const message of stored(CONVERSATION)) await runtime.store.appendMessage(KEY, message)

@@ -3,7 +3,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from '@photostructure/sqlite'
-import { describe, expect, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { messagesToProvider } from '../../src/adk/messages-to-provider.js'
 import { lint } from '../../src/cli/lint.js'
 import { importSessions } from '../../src/cli/sessions-import.js'
@@ -66,7 +66,7 @@ test('sessions of the OpenAI Agents SDK for Python are imported, each under its 
   await expect(imported(file, {}, store)).rejects.toMatchObject({ code: 'session-exists' })
 })
 
-test('checkpoints of LangGraph for Python: the last one, and what was written after it', async () => {
+test('the last checkpoint of LangGraph for Python is imported, with the writes after it', async () => {
   const calls = [{ name: 'look', args: { big: 2n ** 60n }, id: 'c1', type: 'tool_call' }]
   const asked = pydantic('HumanMessage', { type: 'human', content: 'Look.' })
   const called = pydantic('AIMessage', { type: 'ai', content: '', tool_calls: calls, id: 'run-1' })
@@ -108,7 +108,7 @@ test.each([
   expect(() => readMessagePack(bytes)).toThrow(why)
 })
 
-test('a checkpoint in a form that is not known is named, and nothing is stored', async () => {
+test('a checkpoint in an unknown form is reported, and nothing is stored', async () => {
   const { file, opened } = await database(CHECKPOINTS)
   opened
     .prepare(
@@ -119,27 +119,28 @@ test('a checkpoint in a form that is not known is named, and nothing is stored',
   await expect(imported(file)).rejects.toThrow('A checkpoint is stored as "pickle", which cannot be read.')
 })
 
-describe('a session by an agent that is not in the configuration', () => {
-  test('the import says so, and how to continue it as the own agent', async () => {
-    const file = join(await temporaryFolder(), 'adk.db')
-    writeAdkDatabase(file, 'typescript', BRICKED)
-    const { notes, store } = await imported(file)
-    expect(notes).toContain('The answers of "root" are from an agent that this configuration does not have')
-    expect(notes).toContain('import with --author root=lango-agent')
-    const again = await imported(file, { author: ['root=lango-agent'], as: 'mine' }, store)
-    expect(again.notes).toBe('')
-    const authors = (await messagesIn(store, 'mine', 'ann')).map(({ author }) => author)
-    expect(authors).toEqual(['user', 'lango-agent', 'lango-agent', 'user'])
-  })
+test('the import of a session by an unknown agent says how to continue it as the configured agent', async () => {
+  const file = join(await temporaryFolder(), 'adk.db')
+  writeAdkDatabase(file, 'typescript', BRICKED)
+  const { notes, store } = await imported(file)
+  expect(notes).toContain('The answers of "root" are from an agent that this configuration does not have')
+  expect(notes).toContain('import with --author root=lango-agent')
+  const again = await imported(file, { author: ['root=lango-agent'], as: 'mine' }, store)
+  expect(again.notes).toBe('')
+  const authors = (await messagesIn(store, 'mine', 'ann')).map(({ author }) => author)
+  expect(authors).toEqual(['user', 'lango-agent', 'lango-agent', 'user'])
+})
 
-  test.each(['root', '=x', 'root=', 'root=user', 'root=a b'])('--author %s is refused', async pair => {
+test.each(['root', '=x', 'root=', 'root=user', 'root=a b'])(
+  'sessions import refuses --author %s',
+  async pair => {
     const file = join(await temporaryFolder(), 'adk.db')
     writeAdkDatabase(file, 'typescript', BRICKED)
     await expect(imported(file, { author: [pair] })).rejects.toThrow('Write --author NAME=AGENT')
-  })
-})
+  },
+)
 
-test('--dry-run lists the sessions of a database and creates no store', async () => {
+test('sessions import --dry-run lists the sessions of a database and creates no store', async () => {
   const folder = await temporaryFolder()
   writeAdkDatabase(join(folder, 'adk.db'), 'python-0', BRICKED)
   const store = `sqlite:${join(folder, 'none.db')}`
@@ -189,21 +190,24 @@ const AMBIGUOUS: [string, unknown, string[]][] = [
   ['lines of two programs', lines([...PI_LINES, ...CODEX_LINES]), ['codex', 'pi']],
 ]
 
-test.each(AMBIGUOUS)('not sure: %s', async (_, content, formats) => {
-  const file = join(await temporaryFolder(), 'history.json')
-  await writeFile(file, typeof content === 'string' ? content : JSON.stringify(content))
-  const failures = [await failureOf(() => lint(file, {})), await failureOf(() => imported(file))]
-  for (const failure of failures) {
-    // Every error ends the command with exit code 1.
-    expect(failure).toMatchObject({ code: 'invalid-argument' })
-    expect(failure.message).toMatch(/: not sure, it could be .+ or .+\. Choose with --format/)
-    for (const format of formats) expect(failure.message).toContain(`--format ${format}`)
-  }
-  for (const format of formats) {
-    const { text } = await captured(() => lint(file, { format, json: true }))
-    expect(JSON.parse(text).format).toBe(format)
-  }
-})
+test.each(AMBIGUOUS)(
+  'a file with %s is refused as ambiguous by lint and import',
+  async (_, content, formats) => {
+    const file = join(await temporaryFolder(), 'history.json')
+    await writeFile(file, typeof content === 'string' ? content : JSON.stringify(content))
+    const failures = [await failureOf(() => lint(file, {})), await failureOf(() => imported(file))]
+    for (const failure of failures) {
+      // Every error ends the command with exit code 1.
+      expect(failure).toMatchObject({ code: 'invalid-argument' })
+      expect(failure.message).toMatch(/: not sure, it could be .+ or .+\. Choose with --format/)
+      for (const format of formats) expect(failure.message).toContain(`--format ${format}`)
+    }
+    for (const format of formats) {
+      const { text } = await captured(() => lint(file, { format, json: true }))
+      expect(JSON.parse(text).format).toBe(format)
+    }
+  },
+)
 
 async function failureOf(work: () => Promise<unknown>): Promise<{ code?: string; message: string }> {
   try {
@@ -229,62 +233,60 @@ test('a session of another program is named by the first words of its user', asy
   expect(sessions).toMatchObject([{ key: { sessionId: 'chat' }, title: 'Plan a trip to Porto. By train.' }])
 })
 
-describe('objects that Python has pickled', () => {
-  test.each(['protocol3', 'protocol4', 'protocol5'] as const)(
-    '%s: fields, times, numbers and bytes',
-    name => {
-      expect(readPickle(pickle(name))).toEqual({
-        skip_summarization: null,
-        state_delta: {
-          ...{ last_query: 'x', 'user:name': 'Ann', n: -3, big: '1180591620717411303424', ok: true, f: 1.5 },
-          ...{
-            l: [1, [2, 3], [4]],
-            b: 'AQI=',
-            d: '2026-03-01T10:00:05.000250',
-            day: '2026-03-01',
-            m: 'good',
-          },
-          ...{ e: '1.10', o: { a: 1 }, none: null, z: 'é'.repeat(300) },
+test.each(['protocol3', 'protocol4', 'protocol5'] as const)(
+  'fields, times, numbers and bytes of a Python pickle with %s are read',
+  name => {
+    expect(readPickle(pickle(name))).toEqual({
+      skip_summarization: null,
+      state_delta: {
+        ...{ last_query: 'x', 'user:name': 'Ann', n: -3, big: '1180591620717411303424', ok: true, f: 1.5 },
+        ...{
+          l: [1, [2, 3], [4]],
+          b: 'AQI=',
+          d: '2026-03-01T10:00:05.000250',
+          day: '2026-03-01',
+          m: 'good',
         },
-        artifact_delta: { 'a.txt': 0 },
-        transfer_to_agent: 'helper',
-        escalate: true,
-        requested_auth_configs: {},
-        requested_tool_confirmations: { 'adk-1': { hint: 'Pay?', confirmed: false, payload: null } },
-      })
-    },
+        ...{ e: '1.10', o: { a: 1 }, none: null, z: 'é'.repeat(300) },
+      },
+      artifact_delta: { 'a.txt': 0 },
+      transfer_to_agent: 'helper',
+      escalate: true,
+      requested_auth_configs: {},
+      requested_tool_confirmations: { 'adk-1': { hint: 'Pay?', confirmed: false, payload: null } },
+    })
+  },
+)
+
+test('a call in a Python pickle is read as data, and its function is not called', () => {
+  const actions = readPickle(pickle('callsSystem')) as { state_delta: { a: unknown } }
+  expect(actions.state_delta.a).toMatch(/^touch /)
+})
+
+const whole = pickle('protocol5')
+test.each([
+  ['a value is inside itself', pickle('insideItself')],
+  ['it is too large', pickle('doubling')],
+  ['it ends too early', whole.subarray(0, whole.length - 3)],
+  ['it ends too early', new Uint8Array()],
+  ['it has the instruction 0x50, which is not known', new Uint8Array([0x80, 5, 0x50])],
+  ['it names a value that it does not have', new Uint8Array([0x80, 5, 0x68, 7, 0x2e])],
+  ['it ends a group that it did not begin', new Uint8Array([0x80, 5, 0x74, 0x2e])],
+])('a Python pickle is refused when %s', (why, bytes) => {
+  expect(() => readPickle(bytes)).toThrow(`The pickled object cannot be read: ${why}.`)
+})
+
+test('pickled actions that cannot be read are left out with a note that says how to convert them', async () => {
+  const file = join(await temporaryFolder(), 'adk.db')
+  writeAdkDatabase(file, 'python-0', BRICKED)
+  const opened = new DatabaseSync(file)
+  opened.prepare("UPDATE events SET actions = ? WHERE id = 'e3'").run(new Uint8Array([0x80, 5, 0x95]))
+  opened.close()
+  const { text, notes, store } = await imported(file)
+  expect(text).toBe('Imported s1 of user ann: 4 messages.\n')
+  expect(notes).toContain(
+    'Actions of its events are left out. The pickled object cannot be read: it ends too early.',
   )
-
-  test('a call is data: its function is not called', () => {
-    const actions = readPickle(pickle('callsSystem')) as { state_delta: { a: unknown } }
-    expect(actions.state_delta.a).toMatch(/^touch /)
-  })
-
-  const whole = pickle('protocol5')
-  test.each([
-    ['a value is inside itself', pickle('insideItself')],
-    ['it is too large', pickle('doubling')],
-    ['it ends too early', whole.subarray(0, whole.length - 3)],
-    ['it ends too early', new Uint8Array()],
-    ['it has the instruction 0x50, which is not known', new Uint8Array([0x80, 5, 0x50])],
-    ['it names a value that it does not have', new Uint8Array([0x80, 5, 0x68, 7, 0x2e])],
-    ['it ends a group that it did not begin', new Uint8Array([0x80, 5, 0x74, 0x2e])],
-  ])('refused: %s', (why, bytes) => {
-    expect(() => readPickle(bytes)).toThrow(`The pickled object cannot be read: ${why}.`)
-  })
-
-  test('actions that cannot be read are left out with a note that says how to convert them', async () => {
-    const file = join(await temporaryFolder(), 'adk.db')
-    writeAdkDatabase(file, 'python-0', BRICKED)
-    const opened = new DatabaseSync(file)
-    opened.prepare("UPDATE events SET actions = ? WHERE id = 'e3'").run(new Uint8Array([0x80, 5, 0x95]))
-    opened.close()
-    const { text, notes, store } = await imported(file)
-    expect(text).toBe('Imported s1 of user ann: 4 messages.\n')
-    expect(notes).toContain(
-      'Actions of its events are left out. The pickled object cannot be read: it ends too early.',
-    )
-    expect(notes).toContain('adk migrate session')
-    expect((await messagesIn(store, 's1', 'ann'))[2]?.extra).not.toHaveProperty('actions')
-  })
+  expect(notes).toContain('adk migrate session')
+  expect((await messagesIn(store, 's1', 'ann'))[2]?.extra).not.toHaveProperty('actions')
 })

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { convertToModelMessages, type UIMessage } from 'ai'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { messagesToProvider } from '../../src/adk/messages-to-provider.js'
 import { lint } from '../../src/cli/lint.js'
 import { importSessions } from '../../src/cli/sessions-import.js'
@@ -64,28 +64,26 @@ function withoutFailure(messages: readonly ProviderMessage[]): unknown {
   }))
 }
 
-describe('a conversation of another program is recognized and read without loss', () => {
-  test.each([
-    ['ai-sdk-ui', UI_MESSAGES, true],
-    ['ai-sdk-ui', { id: 'chat', messages: UI_MESSAGES, trigger: 'submit-message' }, true],
-    ['ai-sdk-model', MODEL_MESSAGES, true],
-    ['anthropic', ANTHROPIC_BODY, true],
-    ['langchain', LANGCHAIN_MESSAGES.serialized, true],
-    ['langchain', LANGCHAIN_MESSAGES.stored, true],
-    ['langchain', LANGCHAIN_MESSAGES.plain, true],
-    ['mastra', MASTRA_MESSAGES, false],
-    ['openai-agents', AGENTS_ITEMS, false],
-    ['openai-agents', { history: AGENTS_ITEMS }, false],
-    ['claude-code', lines(CLAUDE_CODE_LINES), true],
-    ['codex', lines(CODEX_LINES), false],
-    ['pi', lines(PI_LINES), true],
-  ])('%s', async (format, content, tellsFailure) => {
-    const read = await readHistoryFile(await written(content))
-    expect(read.format).toBe(format)
-    const found = spoken(read.histories[0])
-    if (tellsFailure) expect(found).toEqual(CONVERSATION)
-    else expect(withoutFailure(found)).toEqual(withoutFailure(CONVERSATION))
-  })
+test.each([
+  ['ai-sdk-ui', UI_MESSAGES, true],
+  ['ai-sdk-ui', { id: 'chat', messages: UI_MESSAGES, trigger: 'submit-message' }, true],
+  ['ai-sdk-model', MODEL_MESSAGES, true],
+  ['anthropic', ANTHROPIC_BODY, true],
+  ['langchain', LANGCHAIN_MESSAGES.serialized, true],
+  ['langchain', LANGCHAIN_MESSAGES.stored, true],
+  ['langchain', LANGCHAIN_MESSAGES.plain, true],
+  ['mastra', MASTRA_MESSAGES, false],
+  ['openai-agents', AGENTS_ITEMS, false],
+  ['openai-agents', { history: AGENTS_ITEMS }, false],
+  ['claude-code', lines(CLAUDE_CODE_LINES), true],
+  ['codex', lines(CODEX_LINES), false],
+  ['pi', lines(PI_LINES), true],
+])('a conversation of %s is recognized and read without loss', async (format, content, tellsFailure) => {
+  const read = await readHistoryFile(await written(content))
+  expect(read.format).toBe(format)
+  const found = spoken(read.histories[0])
+  if (tellsFailure) expect(found).toEqual(CONVERSATION)
+  else expect(withoutFailure(found)).toEqual(withoutFailure(CONVERSATION))
 })
 
 test('UI messages are read as the AI SDK itself converts them', async () => {
@@ -96,7 +94,7 @@ test('UI messages are read as the AI SDK itself converts them', async () => {
   expect(spoken(ours.histories[0])).toEqual(spoken(theirs.histories[0]))
 })
 
-test('what a transcript leaves out is said', async () => {
+test('the parts of a transcript that are left out are reported', async () => {
   const read = await readHistoryFile(await written(lines(CLAUDE_CODE_LINES)))
   expect(read.histories[0]).toMatchObject({
     name: 'cc1',
@@ -107,7 +105,7 @@ test('what a transcript leaves out is said', async () => {
   })
 })
 
-test('sub-agents of a transcript are conversations of their own', async () => {
+test('sub-agents of a transcript are read as separate conversations', async () => {
   const aside = CLAUDE_CODE_LINES.slice(1, 2).map(line => ({ ...line, isSidechain: true, agentId: 'x7' }))
   const read = await readHistoryFile(await written(lines([...CLAUDE_CODE_LINES, ...aside])))
   expect(read.histories.map(({ name }) => name)).toEqual(['cc1', 'cc1 (x7)'])
@@ -188,29 +186,30 @@ const spokenOnly = [
 
 const ITEMS = ['openai-responses', 'openai-agents']
 
-describe('a file that fits several formats', () => {
-  test.each([
-    ['texts with roles', spokenOnly, [...ITEMS, 'openai-chat', 'anthropic', 'ai-sdk-model']],
-    ['texts in a body', { messages: spokenOnly }, ['openai-chat', 'anthropic', 'ai-sdk-model']],
-    ['texts as lines', lines(spokenOnly), [...ITEMS, 'openai-chat', 'anthropic', 'ai-sdk-model']],
-    ['one text', spokenOnly.slice(0, 1), [...ITEMS, 'openai-chat', 'anthropic', 'ai-sdk-model']],
-    [
-      'text parts',
-      [{ role: 'user', content: [{ type: 'text', text: 'hi' }] }],
-      ['openai-chat', 'anthropic', 'ai-sdk-model'],
-    ],
-    [
-      'a system text first',
-      [{ role: 'system', content: 'be brief' }, ...spokenOnly],
-      [...ITEMS, 'openai-chat', 'ai-sdk-model'],
-    ],
-    [
-      'typed messages',
-      spokenOnly.map(message => ({ type: 'message', ...message })),
-      ['openai-responses', 'openai-agents'],
-    ],
-    ['empty lists of parts', [{ role: 'user', parts: [] }], ['gemini', 'ai-sdk-ui']],
-  ])('%s: the formats are named and it is checked for all of them', async (_, content, candidates) => {
+test.each([
+  ['texts with roles', spokenOnly, [...ITEMS, 'openai-chat', 'anthropic', 'ai-sdk-model']],
+  ['texts in a body', { messages: spokenOnly }, ['openai-chat', 'anthropic', 'ai-sdk-model']],
+  ['texts as lines', lines(spokenOnly), [...ITEMS, 'openai-chat', 'anthropic', 'ai-sdk-model']],
+  ['one text', spokenOnly.slice(0, 1), [...ITEMS, 'openai-chat', 'anthropic', 'ai-sdk-model']],
+  [
+    'text parts',
+    [{ role: 'user', content: [{ type: 'text', text: 'hi' }] }],
+    ['openai-chat', 'anthropic', 'ai-sdk-model'],
+  ],
+  [
+    'a system text first',
+    [{ role: 'system', content: 'be brief' }, ...spokenOnly],
+    [...ITEMS, 'openai-chat', 'ai-sdk-model'],
+  ],
+  [
+    'typed messages',
+    spokenOnly.map(message => ({ type: 'message', ...message })),
+    ['openai-responses', 'openai-agents'],
+  ],
+  ['empty lists of parts', [{ role: 'user', parts: [] }], ['gemini', 'ai-sdk-ui']],
+])(
+  'a file that fits several formats (%s) is checked for all of them, and they are named',
+  async (_, content, candidates) => {
     const file = await written(content)
     const read = await readHistoryFile(file)
     expect(read.format).toBeUndefined()
@@ -219,34 +218,34 @@ describe('a file that fits several formats', () => {
     expect(text).toContain('not sure, it could be')
     const { text: json } = await captured(() => lint(file, { json: true }))
     expect(JSON.parse(json)).toMatchObject({ format: 'not sure', candidates })
-  })
+  },
+)
 
-  const mixed = [
-    { role: 'assistant', content: null, tool_calls: [{ id: 'a', function: { name: 'f', arguments: '{}' } }] },
-    { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'a', content: 'ok' }] },
-  ]
+const mixed = [
+  { role: 'assistant', content: null, tool_calls: [{ id: 'a', function: { name: 'f', arguments: '{}' } }] },
+  { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'a', content: 'ok' }] },
+]
 
-  test.each([
-    ['calls of OpenAI and results of Anthropic', mixed],
-    [
-      'parts of Gemini and of the AI SDK',
-      [{ role: 'user', parts: [{ text: 'a' }, { type: 'text', text: 'b' }] }],
-    ],
-    ['lines of two programs', lines([...PI_LINES, ...CODEX_LINES])],
-  ])('%s: it is refused until the format is chosen', async (_, content) => {
-    const file = await written(content)
-    await expect(readHistoryFile(file)).rejects.toThrow(/not sure, it could be .* or .*Choose with --format/)
-  })
-
-  test('the choice is obeyed, and a name that does not exist is refused with a suggestion', async () => {
-    const file = await written(mixed)
-    expect((await readHistoryFile(file, 'openai-chat')).format).toBe('openai-chat')
-    expect((await readHistoryFile(file, 'anthropic')).format).toBe('anthropic')
-    await expect(readHistoryFile(file, 'antropic')).rejects.toThrow(/Did you mean anthropic\?/)
-  })
+test.each([
+  ['calls of OpenAI and results of Anthropic', mixed],
+  [
+    'parts of Gemini and of the AI SDK',
+    [{ role: 'user', parts: [{ text: 'a' }, { type: 'text', text: 'b' }] }],
+  ],
+  ['lines of two programs', lines([...PI_LINES, ...CODEX_LINES])],
+])('a file that fits several formats (%s) is refused until the format is chosen', async (_, content) => {
+  const file = await written(content)
+  await expect(readHistoryFile(file)).rejects.toThrow(/not sure, it could be .* or .*Choose with --format/)
 })
 
-test('every line that is a request is checked on its own', async () => {
+test('a chosen format is used, and an unknown name is refused with a suggestion', async () => {
+  const file = await written(mixed)
+  expect((await readHistoryFile(file, 'openai-chat')).format).toBe('openai-chat')
+  expect((await readHistoryFile(file, 'anthropic')).format).toBe('anthropic')
+  await expect(readHistoryFile(file, 'antropic')).rejects.toThrow(/Did you mean anthropic\?/)
+})
+
+test('each line of a file that is a request is checked separately', async () => {
   const read = await readHistoryFile(await written(lines([ANTHROPIC_BODY, ANTHROPIC_BODY])))
   expect(read.format).toBe('anthropic')
   expect(read.histories.map(({ name }) => name)).toEqual(['line 1', 'line 2'])
@@ -257,7 +256,7 @@ test.each([
   ['LangChain messages', JSON.stringify(LANGCHAIN_MESSAGES.stored)],
   ['a Claude Code transcript', lines(CLAUDE_CODE_LINES)],
   ['a pi transcript', lines(PI_LINES)],
-])('%s are imported, and what is stored is what was read', async (_, content) => {
+])('%s are imported, and the stored messages are those that were read', async (_, content) => {
   const file = await written(content)
   const url = `sqlite:${join(await temporaryFolder(), 'lango.db')}`
   const { code } = await captured(() => importSessions([file], { store: url, as: 'imported' }))
@@ -303,7 +302,7 @@ test.each([
     lines(CODEX_LINES.filter(line => line.type !== 'response_item')),
     'a Codex transcript',
   ],
-])('a file with no messages (%s) is refused with these words', async (_, content, what) => {
+])('a file without messages (%s) is refused with the reason', async (_, content, what) => {
   const file = await written(content)
   const linted = captured(() => lint(file, {}))
   await expect(linted).rejects.toThrow('holds no messages')

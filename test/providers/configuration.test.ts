@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, expect, test } from 'vitest'
 import { createProvider, createRegistry } from '../../src/provider/provider-registry.js'
 
 import type { ProviderOptions } from '../../src/provider/provider-settings.js'
@@ -28,76 +28,72 @@ async function ask(
   return server.requests[0]!
 }
 
-describe('keys and addresses come from the usual variables', () => {
-  test.each([
-    ['GEMINI_API_KEY', { GEMINI_API_KEY: 'k1', GOOGLE_API_KEY: 'k2' }, 'k1'],
-    ['GOOGLE_API_KEY', { GOOGLE_API_KEY: 'k2' }, 'k2'],
-  ])('gemini: %s', async (_, env, key) => {
-    const request = await ask(FILES.gemini, 'gemini-2.5-flash', url => ({
-      type: 'gemini',
-      env: { ...env, GOOGLE_GEMINI_BASE_URL: url },
-    }))
-    expect(request.headers['x-goog-api-key']).toBe(key)
-    expect(request.url).toBe('/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse')
-  })
+test.each([
+  ['GEMINI_API_KEY', { GEMINI_API_KEY: 'k1', GOOGLE_API_KEY: 'k2' }, 'k1'],
+  ['GOOGLE_API_KEY', { GOOGLE_API_KEY: 'k2' }, 'k2'],
+])('the key and address of gemini come from %s and GOOGLE_GEMINI_BASE_URL', async (_, env, key) => {
+  const request = await ask(FILES.gemini, 'gemini-2.5-flash', url => ({
+    type: 'gemini',
+    env: { ...env, GOOGLE_GEMINI_BASE_URL: url },
+  }))
+  expect(request.headers['x-goog-api-key']).toBe(key)
+  expect(request.url).toBe('/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse')
+})
 
-  test('openai: OPENAI_API_KEY and OPENAI_BASE_URL', async () => {
-    const request = await ask(FILES.responses, 'gpt-5.2', url => ({
-      type: 'openai',
-      env: { OPENAI_API_KEY: 'k', OPENAI_BASE_URL: `${url}/v1` },
-    }))
-    expect([request.url, request.headers.authorization]).toEqual(['/v1/responses', 'Bearer k'])
-  })
+test('the key and address of openai come from OPENAI_API_KEY and OPENAI_BASE_URL', async () => {
+  const request = await ask(FILES.responses, 'gpt-5.2', url => ({
+    type: 'openai',
+    env: { OPENAI_API_KEY: 'k', OPENAI_BASE_URL: `${url}/v1` },
+  }))
+  expect([request.url, request.headers.authorization]).toEqual(['/v1/responses', 'Bearer k'])
+})
 
-  test('anthropic: ANTHROPIC_API_KEY and ANTHROPIC_BASE_URL', async () => {
-    const request = await ask(FILES.anthropic, 'claude-opus-5', url => ({
-      type: 'anthropic',
-      env: { ANTHROPIC_API_KEY: 'k', ANTHROPIC_BASE_URL: url },
-    }))
-    expect(request.url).toBe('/v1/messages')
-    expect(request.headers.authorization ?? request.headers['x-api-key']).toContain('k')
-  })
+test('the key and address of anthropic come from ANTHROPIC_API_KEY and ANTHROPIC_BASE_URL', async () => {
+  const request = await ask(FILES.anthropic, 'claude-opus-5', url => ({
+    type: 'anthropic',
+    env: { ANTHROPIC_API_KEY: 'k', ANTHROPIC_BASE_URL: url },
+  }))
+  expect(request.url).toBe('/v1/messages')
+  expect(request.headers.authorization ?? request.headers['x-api-key']).toContain('k')
+})
 
-  test.each(['host and port', 'url', 'url with path'])(
-    'ollama: OLLAMA_HOST as %s, and no key is sent',
-    async form => {
-      const request = await ask(FILES.chat, 'qwen3:8b', url => {
-        const host = { 'host and port': url.slice('http://'.length), url, 'url with path': `${url}/v1/` }[
-          form
-        ]
-        return {
-          type: 'openai-compatible',
-          preset: 'ollama',
-          env: { OLLAMA_HOST: host, OPENAI_API_KEY: 'not-for-you', OPENAI_ORG_ID: 'org' },
-        }
-      })
-      expect(request.url).toBe('/v1/chat/completions')
-      expect(request.headers.authorization).toBeUndefined()
-      expect(JSON.stringify(request.headers)).not.toContain('not-for-you')
-    },
-  )
-
-  test.each([
-    ['deepseek', 'DEEPSEEK_API_KEY'],
-    ['mistral', 'MISTRAL_API_KEY'],
-    ['groq', 'GROQ_API_KEY'],
-    ['openrouter', 'OPENROUTER_API_KEY'],
-    ['together', 'TOGETHER_API_KEY'],
-    ['cerebras', 'CEREBRAS_API_KEY'],
-  ])('%s: %s', async (preset, variable) => {
-    const request = await ask(FILES.chat, 'm', url => ({
-      type: 'openai-compatible',
-      preset,
-      baseUrl: `${url}/v1`,
-      env: { [variable]: 'k' },
-    }))
-    expect(request.headers.authorization).toBe('Bearer k')
-    const events = await collect(createProvider({ type: 'openai-compatible', preset, env: {} }), {
-      model: 'm',
+test.each(['host and port', 'url', 'url with path'])(
+  'the address of ollama comes from OLLAMA_HOST as %s, and no key is sent',
+  async form => {
+    const request = await ask(FILES.chat, 'qwen3:8b', url => {
+      const host = { 'host and port': url.slice('http://'.length), url, 'url with path': `${url}/v1/` }[form]
+      return {
+        type: 'openai-compatible',
+        preset: 'ollama',
+        env: { OLLAMA_HOST: host, OPENAI_API_KEY: 'not-for-you', OPENAI_ORG_ID: 'org' },
+      }
     })
-    expect(events.at(-1)).toMatchObject({
-      error: { code: 'provider-auth', message: expect.stringContaining(variable) },
-    })
+    expect(request.url).toBe('/v1/chat/completions')
+    expect(request.headers.authorization).toBeUndefined()
+    expect(JSON.stringify(request.headers)).not.toContain('not-for-you')
+  },
+)
+
+test.each([
+  ['deepseek', 'DEEPSEEK_API_KEY'],
+  ['mistral', 'MISTRAL_API_KEY'],
+  ['groq', 'GROQ_API_KEY'],
+  ['openrouter', 'OPENROUTER_API_KEY'],
+  ['together', 'TOGETHER_API_KEY'],
+  ['cerebras', 'CEREBRAS_API_KEY'],
+])('the key of %s comes from %s', async (preset, variable) => {
+  const request = await ask(FILES.chat, 'm', url => ({
+    type: 'openai-compatible',
+    preset,
+    baseUrl: `${url}/v1`,
+    env: { [variable]: 'k' },
+  }))
+  expect(request.headers.authorization).toBe('Bearer k')
+  const events = await collect(createProvider({ type: 'openai-compatible', preset, env: {} }), {
+    model: 'm',
+  })
+  expect(events.at(-1)).toMatchObject({
+    error: { code: 'provider-auth', message: expect.stringContaining(variable) },
   })
 })
 
@@ -116,7 +112,7 @@ test.each([
   ['gemini', FILES.gemini, 'gemini-2.5-flash', (url: string) => ({ type: 'gemini', baseUrl: url })],
   ['openai', FILES.chat, 'gpt-4.1', (url: string) => ({ type: 'openai', api: 'chat', baseUrl: `${url}/v1` })],
   ['anthropic', FILES.anthropic, 'claude-opus-5', (url: string) => ({ type: 'anthropic', baseUrl: url })],
-] as const)('%s sends the headers that were configured', async (_, file, model, options) => {
+] as const)('%s sends the configured headers', async (_, file, model, options) => {
   const request = await ask(
     file,
     model,
@@ -139,7 +135,7 @@ test('Claude is asked with the version that knows a temperature only when one is
   expect(versions).toEqual([expect.stringMatching(/^2026/), '2023-06-01'])
 })
 
-test('Vertex AI is spoken to under its own path', async () => {
+test('requests to Vertex AI use its own path', async () => {
   const request = await ask(FILES.gemini, 'gemini-2.5-flash', url => ({
     type: 'gemini',
     vertexai: true,

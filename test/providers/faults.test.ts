@@ -1,4 +1,4 @@
-import { afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterEach, beforeAll, expect, test } from 'vitest'
 import type { ProviderOptions } from '../../src/provider/provider-settings.js'
 import type { StreamEvent } from '../../src/provider/stream-event.js'
 import { collect, summarize, testProvider, user } from './collect.js'
@@ -70,11 +70,11 @@ beforeAll(async () => {
   await Promise.all([import('openai'), import('@anthropic-ai/sdk'), import('@google/genai')])
 })
 
-describe.each(FAMILIES)('$name', family => {
+for (const family of FAMILIES) {
   const body = { error: { message: 'busy', code: 500, type: 'x', status: 'x' } }
 
   test.each([500, 502, 503, 504, 529, 408])(
-    'is asked again after %i, and the request is told once',
+    `${family.name} is sent the request again after %i, with one request event`,
     async status => {
       const { events, sent, slept } = await send(family, [{ status, body }, family.hello])
       expect(sent).toBe(2)
@@ -84,7 +84,7 @@ describe.each(FAMILIES)('$name', family => {
     },
   )
 
-  test('is not asked again after 400, and its message is reported', async () => {
+  test(`${family.name}: a 400 is not retried, and its message is reported`, async () => {
     const { events, sent } = await send(family, [
       { status: 400, body: { error: { message: 'bad turn order' } } },
       family.hello,
@@ -108,16 +108,19 @@ describe.each(FAMILIES)('$name', family => {
       'provider-rejected',
     ],
     ['a JSON document', { note: 'the model is disabled' }, {}, 'provider-rejected'],
-  ])('status 200 with %s keeps the words of the provider', async (_name, answer, headers, code) => {
-    const reply = { status: 200, body: answer, headers }
-    const { events } = await send(family, [reply, reply, reply, reply])
-    expect(lastError(events)).toMatchObject({ code })
-    expect(lastError(events)?.message).toContain('the model is disabled')
-    expect(lastError(events)?.message.length).toBeLessThan(2500)
-    expect(lastError(events)?.message).not.toContain('p{}')
-  })
+  ])(
+    `${family.name}: the error of status 200 with %s has the words of the provider`,
+    async (_name, answer, headers, code) => {
+      const reply = { status: 200, body: answer, headers }
+      const { events } = await send(family, [reply, reply, reply, reply])
+      expect(lastError(events)).toMatchObject({ code })
+      expect(lastError(events)?.message).toContain('the model is disabled')
+      expect(lastError(events)?.message.length).toBeLessThan(2500)
+      expect(lastError(events)?.message).not.toContain('p{}')
+    },
+  )
 
-  test.each(['null', '7', '"words"'])('an event of its stream that is %s is reported as such', async data => {
+  test.each(['null', '7', '"words"'])(`${family.name}: a stream event that is %s is reported`, async data => {
     const name = family.name === 'anthropic' ? 'event: message_start\n' : ''
     const reply = {
       status: 200,
@@ -131,7 +134,7 @@ describe.each(FAMILIES)('$name', family => {
     expect(lastError(events)?.message).toContain(words)
   })
 
-  test('words in an answer of status 200 are shown without keys', async () => {
+  test(`${family.name}: an error message of status 200 is shown without keys`, async () => {
     const reply = {
       status: 200,
       body: { error: { message: 'no: test-key-123 sk-other-key-12345', code: 400 } },
@@ -141,7 +144,7 @@ describe.each(FAMILIES)('$name', family => {
     expect(JSON.stringify(lastError(events))).not.toMatch(/test-key-123|sk-other/)
   })
 
-  test('a refused connection names its address and what to check', async () => {
+  test(`${family.name}: the error of a refused connection names its address and what to check`, async () => {
     const gone = await startReplayServer([])
     await gone.close()
     const { host } = new URL(gone.url)
@@ -153,13 +156,13 @@ describe.each(FAMILIES)('$name', family => {
     expect(error?.message).toContain('ECONNREFUSED')
   })
 
-  test('a baseUrl with a password is refused, and the password is not shown', () => {
+  test(`${family.name}: a baseUrl with a password is refused, and the password is not shown`, () => {
     const create = () => testProvider(family.options('http://ann:hush@127.0.0.1:9'))
     expect(create).toThrow('set `headers.authorization` instead')
     expect(create).not.toThrow('hush')
   })
 
-  test('TLS to a server without TLS says to use http', async () => {
+  test(`${family.name}: the error of TLS to a server without TLS says to use http`, async () => {
     server = await startReplayServer([])
     const options = family.options(server.url.replace('http:', 'https:'))
     const provider = testProvider({ ...options, retry: { maxAttempts: 4 } })
@@ -168,13 +171,13 @@ describe.each(FAMILIES)('$name', family => {
     expect(error?.message).toContain('Use http:// in the baseUrl')
   })
 
-  test('is asked again when the connection is reset before the answer', async () => {
+  test(`${family.name}: the request is retried when the connection is reset before the answer`, async () => {
     const { events, sent } = await send(family, [{ reset: true }, family.hello])
     expect(sent).toBe(2)
     expect(events.at(-1)?.type).toBe('done')
   })
 
-  test('is given up after four answers of 503', async () => {
+  test(`${family.name}: the request fails after four answers of 503`, async () => {
     const { events, sent } = await send(
       family,
       Array.from({ length: 6 }, () => ({ status: 503, body })),
@@ -183,7 +186,7 @@ describe.each(FAMILIES)('$name', family => {
     expect(lastError(events)).toMatchObject({ code: 'provider-overloaded', retryable: true })
   })
 
-  test('is not asked again when it was cut after it had begun to speak', async () => {
+  test(`${family.name}: the request is not retried when the stream is cut after its first text`, async () => {
     const { events, sent } = await send(family, [
       { ...family.hello, file: noTerminal(family), cut: true } as Reply,
       family.hello,
@@ -193,7 +196,7 @@ describe.each(FAMILIES)('$name', family => {
     expect(lastError(events)).toMatchObject({ code: 'provider-stream', retryable: true })
   })
 
-  test('times out when it sends nothing for too long', async () => {
+  test(`${family.name}: the request times out when the server sends nothing for too long`, async () => {
     const { events, sent } = await send(family, [{ hang: true }, family.hello], {
       idleTimeoutMs: 250,
       retry: { maxAttempts: 1 },
@@ -202,7 +205,7 @@ describe.each(FAMILIES)('$name', family => {
     expect(lastError(events)).toMatchObject({ code: 'provider-stream', retryable: true })
   })
 
-  test('ends as aborted when it is stopped while it has not answered', async () => {
+  test(`${family.name}: the request ends as aborted when it is stopped before the answer`, async () => {
     const controller = new AbortController()
     server = await startReplayServer([{ hang: true }])
     const provider = testProvider(family.options(server.url))
@@ -213,7 +216,7 @@ describe.each(FAMILIES)('$name', family => {
     await until(() => server?.abandoned() === 1)
   })
 
-  test('ends as aborted when it is stopped while it speaks', async () => {
+  test(`${family.name}: the request ends as aborted when it is stopped during the answer`, async () => {
     const controller = new AbortController()
     server = await startReplayServer([family.hello])
     const provider = testProvider(family.options(server.url))
@@ -228,14 +231,14 @@ describe.each(FAMILIES)('$name', family => {
     expect(lastError(events)).toMatchObject({ code: 'aborted' })
   })
 
-  test('is not asked at all when the signal is aborted already', async () => {
+  test(`${family.name}: nothing is sent when the signal is aborted already`, async () => {
     const { events, sent } = await send(family, [family.hello], {}, AbortSignal.abort())
     expect(sent).toBe(0)
     expect(events.map(event => event.type)).toEqual(['error'])
     expect(lastError(events)).toMatchObject({ code: 'aborted' })
   })
 
-  test('stops waiting for the next attempt when it is aborted', async () => {
+  test(`${family.name}: an abort ends the wait for the next attempt`, async () => {
     const controller = new AbortController()
     const sleep = async () => {
       controller.abort()
@@ -251,7 +254,7 @@ describe.each(FAMILIES)('$name', family => {
     expect(lastError(events)).toMatchObject({ code: 'aborted' })
   })
 
-  test('is not asked when the reader leaves at the request', async () => {
+  test(`${family.name}: nothing is sent when the reader stops at the request event`, async () => {
     server = await startReplayServer([{ hang: true }, family.hello])
     const provider = testProvider(family.options(server.url))
     for await (const event of provider.generate({ model: family.model, messages: [user('hi')] })) {
@@ -261,7 +264,7 @@ describe.each(FAMILIES)('$name', family => {
     expect(server.requests).toHaveLength(0)
   })
 
-  test('says which variable is missing when there is no key, and asks nobody', async () => {
+  test(`${family.name}: without a key the error names the missing variable, and nothing is sent`, async () => {
     const { events, sent } = await send(family, [family.hello], { apiKey: undefined })
     const variable =
       { gemini: 'GEMINI_API_KEY', anthropic: 'ANTHROPIC_API_KEY' }[family.name] ?? 'OPENAI_API_KEY'
@@ -270,7 +273,7 @@ describe.each(FAMILIES)('$name', family => {
     expect(lastError(events)?.message).toContain(variable)
   })
 
-  test('never lets its key into events or errors', async () => {
+  test(`${family.name}: the key is in no event and no error`, async () => {
     const leak = {
       error: { message: 'wrong key test-key-123', code: 'invalid_api_key', type: 'authentication_error' },
     }
@@ -286,15 +289,7 @@ describe.each(FAMILIES)('$name', family => {
     ])
     expect(everything).not.toContain('test-key-123')
   })
-
-  test('tells where it could not connect', async () => {
-    const closed = await startReplayServer([])
-    await closed.close()
-    const provider = testProvider({ ...family.options(closed.url), retry: { maxAttempts: 1 } })
-    const events = await collect(provider, { model: family.model })
-    expect(lastError(events)).toMatchObject({ code: 'provider-unavailable', retryable: true })
-  })
-})
+}
 
 function noTerminal(family: Family): string {
   return `${family.name.replace(' ', '-')}/no-terminal.sse`
@@ -308,68 +303,62 @@ async function until(condition: () => boolean | Promise<boolean>): Promise<void>
   throw new Error('the condition never became true')
 }
 
-describe('a requested delay', () => {
-  test.each([
-    ['openai chat', { 'retry-after': '3' }, { error: { message: 'slow', code: 'rate_limit_exceeded' } }],
-    [
-      'anthropic',
-      { 'retry-after': '3' },
-      { type: 'error', error: { type: 'rate_limit_error', message: 'slow' } },
-    ],
-    [
-      'gemini',
-      {},
-      {
-        error: {
-          code: 429,
-          message: 'slow',
-          status: 'RESOURCE_EXHAUSTED',
-          details: [{ '@type': 'RetryInfo', retryDelay: '3s' }],
-        },
+test.each([
+  ['openai chat', { 'retry-after': '3' }, { error: { message: 'slow', code: 'rate_limit_exceeded' } }],
+  [
+    'anthropic',
+    { 'retry-after': '3' },
+    { type: 'error', error: { type: 'rate_limit_error', message: 'slow' } },
+  ],
+  [
+    'gemini',
+    {},
+    {
+      error: {
+        code: 429,
+        message: 'slow',
+        status: 'RESOURCE_EXHAUSTED',
+        details: [{ '@type': 'RetryInfo', retryDelay: '3s' }],
       },
-    ],
-  ] as const)('of %s is obeyed', async (name, headers, body) => {
-    const family = FAMILIES.find(one => one.name === name)!
-    const { slept, sent } = await send(family, [{ status: 429, body, headers }, family.hello])
-    expect(sent).toBe(2)
-    expect(slept).toEqual([3000])
-  })
+    },
+  ],
+] as const)('a delay that %s requests is kept before the retry', async (name, headers, body) => {
+  const family = FAMILIES.find(one => one.name === name)!
+  const { slept, sent } = await send(family, [{ status: 429, body, headers }, family.hello])
+  expect(sent).toBe(2)
+  expect(slept).toEqual([3000])
 })
 
-describe('error bodies of compatible servers', () => {
-  test.each([
-    [
-      'flat, as Mistral sends it',
-      {
-        object: 'error',
-        message: 'Not the same number of function calls and responses',
-        type: 'invalid_request_message_order',
-        code: '3230',
-      },
-      '3230',
-    ],
-    [
-      'flat, as vLLM sends it',
-      { object: 'error', message: 'Conversation roles must alternate', type: 'BadRequestError', code: 400 },
-      'BadRequestError',
-    ],
-    [
-      'in an array, as Gemini’s compatible endpoint sends it',
-      [{ error: { code: 400, message: 'bad', status: 'INVALID_ARGUMENT' } }],
-      'INVALID_ARGUMENT',
-    ],
-    ['a bare word', { error: 'invalid tool call arguments' }, undefined],
-    ['no JSON at all', '<html>Bad Gateway</html>', undefined],
-  ])('%s', async (_, body, providerCode) => {
-    const family = FAMILIES[1]!
-    const { events } = await send(family, [{ status: 400, body }])
-    const error = lastError(events)
-    const words =
-      typeof body === 'string'
-        ? body
-        : (JSON.stringify(body).match(/"(?:message|error)":"([^"]+)"/)?.[1] ?? '')
-    expect(error?.code).toBe('provider-rejected')
-    expect(error?.message).toContain(words)
-    expect(error?.details.providerCode).toBe(providerCode)
-  })
+test.each([
+  [
+    'flat, as Mistral sends it',
+    {
+      object: 'error',
+      message: 'Not the same number of function calls and responses',
+      type: 'invalid_request_message_order',
+      code: '3230',
+    },
+    '3230',
+  ],
+  [
+    'flat, as vLLM sends it',
+    { object: 'error', message: 'Conversation roles must alternate', type: 'BadRequestError', code: 400 },
+    'BadRequestError',
+  ],
+  [
+    'in an array, as Gemini’s compatible endpoint sends it',
+    [{ error: { code: 400, message: 'bad', status: 'INVALID_ARGUMENT' } }],
+    'INVALID_ARGUMENT',
+  ],
+  ['a bare word', { error: 'invalid tool call arguments' }, undefined],
+  ['no JSON at all', '<html>Bad Gateway</html>', undefined],
+])('an error body of a compatible server is read: %s', async (_, body, providerCode) => {
+  const family = FAMILIES[1]!
+  const { events } = await send(family, [{ status: 400, body }])
+  const error = lastError(events)
+  const words =
+    typeof body === 'string' ? body : (JSON.stringify(body).match(/"(?:message|error)":"([^"]+)"/)?.[1] ?? '')
+  expect(error?.code).toBe('provider-rejected')
+  expect(error?.message).toContain(words)
+  expect(error?.details.providerCode).toBe(providerCode)
 })

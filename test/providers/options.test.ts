@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { GenerateContentConfig } from '@google/genai'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { CONFIG_KEYS, convertOptions } from '../../src/adk/model/convert-config.js'
 import type { AgentError } from '../../src/errors.js'
 import type { GenerateRequest, RepairMode } from '../../src/provider/provider.js'
@@ -28,7 +28,7 @@ function keysOf(name: string): string[] {
   return [...body.matchAll(/^ {4}(\w+)\?:/gm)].map(match => match[1] as string).sort()
 }
 
-test('the table names every key of the installed SDK, and every key has an example', () => {
+test('the table of options names every key of the installed SDK, and every key has an example', () => {
   const keys = keysOf('GenerateContentConfig')
   expect(keys.length).toBeGreaterThan(30)
   expect(Object.keys(CONFIG_KEYS).sort()).toEqual(keys)
@@ -88,30 +88,33 @@ const DEFAULTS = [
   [/^Chat Completions, sampling/, '"thinkingBudget":0'],
 ] as const
 
-describe.each(Object.keys(WIRES))('%s', wire => {
-  test.each(EXAMPLES)('%s: %j is sent, named in a receipt, or refused', async (key, config) => {
-    if (key.startsWith('automatic') || key === 'httpOptions') return
-    const event = await withConfig(wire, config)
-    if (event instanceof Error) {
-      expect(event).toMatchObject({ code: 'invalid-config', details: { options: [key] } })
-      expect(event.message).toContain(key)
-      return
-    }
-    const plain = (await withConfig(wire, {})) as RequestEvent
-    const isSent = JSON.stringify(event.body) !== JSON.stringify(plain.body)
-    const isAsDefault = DEFAULTS.some(
-      ([where, what]) => where.test(wire) && JSON.stringify(config).includes(what),
-    )
-    expect(isSent || isAsDefault || dropped(event).length > 0).toBe(true)
-    if (!isSent && !isAsDefault) {
-      const strict = await withConfig(wire, config, 'strict')
-      expect(strict).toMatchObject({ code: 'invalid-config' })
-      expect(dropped((await withConfig(wire, config, 'explain')) as RequestEvent)).toEqual(dropped(event))
-    }
-  })
-})
+for (const wire of Object.keys(WIRES)) {
+  test.each(EXAMPLES)(
+    `${wire}: option %s as %j is sent, named in a receipt, or refused`,
+    async (key, config) => {
+      if (key.startsWith('automatic') || key === 'httpOptions') return
+      const event = await withConfig(wire, config)
+      if (event instanceof Error) {
+        expect(event).toMatchObject({ code: 'invalid-config', details: { options: [key] } })
+        expect(event.message).toContain(key)
+        return
+      }
+      const plain = (await withConfig(wire, {})) as RequestEvent
+      const isSent = JSON.stringify(event.body) !== JSON.stringify(plain.body)
+      const isAsDefault = DEFAULTS.some(
+        ([where, what]) => where.test(wire) && JSON.stringify(config).includes(what),
+      )
+      expect(isSent || isAsDefault || dropped(event).length > 0).toBe(true)
+      if (!isSent && !isAsDefault) {
+        const strict = await withConfig(wire, config, 'strict')
+        expect(strict).toMatchObject({ code: 'invalid-config' })
+        expect(dropped((await withConfig(wire, config, 'explain')) as RequestEvent)).toEqual(dropped(event))
+      }
+    },
+  )
+}
 
-test('a setting that blocks is never left out', async () => {
+test('a safety setting that blocks is never left out', async () => {
   const safetySettings = [{ category: 'HARM_CATEGORY_HARASSMENT', threshold: 'BLOCK_LOW_AND_ABOVE' }]
   const error = await withConfig('Claude 4.5', { safetySettings })
   expect(error).toMatchObject({ code: 'invalid-config', details: { options: ['safetySettings'] } })
@@ -153,7 +156,7 @@ test.each<[string, object]>([
   ],
   ['Claude 4.5', { tool_choice: { type: 'any' }, tools: [{ name: 'a' }, { name: 'b' }] }],
   ['Mistral', { tool_choice: 'any', tools: [{ function: { name: 'a' } }, { function: { name: 'b' } }] }],
-])('%s must call one of two tools', async (wire, expected) => {
+])('%s is told to call one of two tools', async (wire, expected) => {
   const options = convertOptions(NAMES as GenerateContentConfig)
   const event = (await prepared(wire, { options, tools: TOOLS })) as RequestEvent
   expect(event.body).toMatchObject(expected)
@@ -162,11 +165,11 @@ test.each<[string, object]>([
 
 const SERVER_TOOLS = keysOf('Tool').filter(name => name !== 'functionDeclarations')
 
-test('the tools of the installed SDK are found', () => {
+test('the server tools of the installed SDK are found', () => {
   expect(SERVER_TOOLS.length).toBeGreaterThan(10)
 })
 
-test.each(SERVER_TOOLS)('%s is declared or refused, by every vendor', async name => {
+test.each(SERVER_TOOLS)('the server tool %s is declared or refused by every vendor', async name => {
   for (const wire of Object.keys(WIRES)) {
     const event = await prepared(wire, { serverTools: [{ name, config: {} }] })
     if (!(event instanceof Error)) expect(event.body).toMatchObject({ tools: [expect.any(Object)] })
@@ -183,7 +186,7 @@ test.each<[string, string, object]>([
   ['Claude 4.5', 'codeExecution', { type: 'code_execution_20250825', name: 'code_execution' }],
   ['Responses, reasoning', 'googleSearch', { type: 'web_search' }],
   ['Responses, reasoning', 'codeExecution', { type: 'code_interpreter', container: { type: 'auto' } }],
-])('%s translates %s', async (wire, name, tool) => {
+])('%s translates the server tool %s', async (wire, name, tool) => {
   const event = await prepared(wire, { serverTools: [{ name, config: {} }] })
   expect((event as RequestEvent).body).toMatchObject({ tools: [tool] })
 })
@@ -209,13 +212,13 @@ test.each([
   },
 )
 
-describe.each(Object.keys(WIRES))('%s', wire => {
+for (const wire of Object.keys(WIRES)) {
   const tool = {
     name: 'googleSearch',
     config: { excludeDomains: ['a.example'], timeRangeFilter: { startTime: '2026' } },
   }
 
-  test('each setting of a search is sent, or named in a receipt', async () => {
+  test(`${wire}: each setting of a search is sent, or named in a receipt`, async () => {
     const event = await prepared(wire, { serverTools: [tool] })
     // The vendor has no search.
     if (event instanceof Error) return expect(event).toMatchObject({ code: 'invalid-config' })
@@ -233,4 +236,4 @@ describe.each(Object.keys(WIRES))('%s', wire => {
         code: 'invalid-config',
       })
   })
-})
+}

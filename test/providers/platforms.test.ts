@@ -150,8 +150,8 @@ function providerOf({ options }: Row, baseUrl: string) {
   return testProvider({ ...rest, apiKey, baseUrl, retry: { maxAttempts: 1 } })
 }
 
-describe.each(ROWS)('$name', row => {
-  test('holds a tool loop, and returns its thinking as it came', async () => {
+for (const row of ROWS) {
+  test(`${row.name}: a tool loop is accepted, and thinking is sent back unchanged`, async () => {
     let step = 0
     const server = await start({
       ...row.server,
@@ -192,13 +192,13 @@ describe.each(ROWS)('$name', row => {
     for (const { signature } of thoughts.slice(0, -1))
       expect(sent).toContain(JSON.stringify(signature).slice(1, -1))
   })
-})
+}
 
 describe.each([
   ['@anthropic-ai/bedrock-sdk', 'bedrock', 'us.anthropic.claude-opus-5-5'],
   ['@anthropic-ai/vertex-sdk', 'vertex', 'claude-opus-5-5'],
-] as const)('%s itself', (_, platform, model) => {
-  test.each([false, true])('a tool loop with thinking, streaming %s', async stream => {
+] as const)('%s', (name, platform, model) => {
+  test.each([false, true])(`${name} runs a tool loop with thinking, streaming %s`, async stream => {
     const server = await start({
       platform,
       profile: 'anthropic-4.6',
@@ -244,7 +244,7 @@ const TOKEN_CLIENT = {
   getRequestHeaders: async () => new Headers({ authorization: 'Bearer key-or-token' }),
 }
 
-test('a model that calls tools only without streaming is asked without it', async () => {
+test('a model that calls tools only without streaming gets a request without streaming', async () => {
   const model = 'us.meta.llama4-maverick-17b-instruct-v1:0'
   const server = await start({
     profile: 'converse',
@@ -280,7 +280,7 @@ test('a model that calls tools only without streaming is asked without it', asyn
   ])
 })
 
-test('an image, a document, an error and an absent description reach Converse in its forms', async () => {
+test('an image, a document, an error and an absent description are written in the forms of Converse', async () => {
   const server = await start({ profile: 'converse' })
   const provider = testProvider({ type: 'bedrock', region: 'us-east-1', baseUrl: server.baseUrl })
   const media = (mimeType: string, more: object) => ({
@@ -341,7 +341,7 @@ test.each([
   ['bedrock', 'us.anthropic.claude-opus-4-6-v1', { region: 'us-east-1' }],
   ['vertex', 'claude-opus-4-6', { project: 'p' }],
 ] as const)(
-  'Claude on %s: sampling, a page, a remote image, and a stream in pieces',
+  'Claude on %s accepts sampling and a remote image, and is read from a stream in pieces',
   async (platform, model, more) => {
     const server = await start({
       platform,
@@ -377,131 +377,135 @@ async function failure(options: ProviderOptions, model: string): Promise<string>
   return last?.type === 'error' ? `${last.error.code}: ${last.error.message}` : `${last?.type}`
 }
 
-describe('errors say what to do', () => {
-  const served = { models: ['served'], apiKey: 'right-key' }
-  test.each([
-    [
-      'azure',
-      { profile: 'openai-chat' },
-      {},
-      'gone',
-      /provider-rejected: azure\/gone .*deployment.* does not exist.*use a deployment's name/,
-    ],
-    [
-      'azure',
-      { profile: 'openai-chat' },
-      { apiVersion: '2024-10-21' },
-      'gone',
-      /use a deployment's name, or create one/,
-    ],
-    [
-      'azure',
-      { profile: 'openai-chat' },
-      { apiKey: 'wrong-key' },
-      'served',
-      /provider-auth: .*refused the key \(401\): Access denied/,
-    ],
-    [
-      'azure',
-      { profile: 'openai-responses' },
-      { api: 'chat' },
-      'served',
-      /Resource not found .*AZURE_OPENAI_ENDPOINT is the address/,
-    ],
-    [
-      'bedrock',
-      { profile: 'anthropic-4.6' },
-      { region: 'x' },
-      'claude-gone',
-      /model identifier is invalid.*whether the region \(AWS_REGION\) serves it/,
-    ],
-    [
-      'bedrock',
-      { profile: 'converse' },
-      { region: 'x' },
-      'amazon.gone',
-      /provider-rejected: .*model identifier is invalid.*AWS_REGION/,
-    ],
-    [
-      'bedrock',
-      { profile: 'converse' },
-      { region: 'x', apiKey: 'wrong-key' },
-      'served',
-      /provider-auth: .*\(403\): The security token/,
-    ],
-    [
-      'vertex',
-      { profile: 'gemini-3' },
-      { project: 'p' },
-      'gemini-gone',
-      /Publisher Model .* not found.*GOOGLE_CLOUD_LOCATION; "global" serves most/,
-    ],
-    [
-      'vertex',
-      { profile: 'anthropic-4.6' },
-      { project: 'p' },
-      'claude-gone',
-      /Publisher Model .* not found.*Model Garden/,
-    ],
-    [
-      'vertex',
-      { profile: 'anthropic-4.6' },
-      { project: 'p', apiKey: 'wrong-key' },
-      'claude-x',
-      /provider-auth: .*\(401\)/,
-    ],
-  ] as const)('%s, %j, %j, %s', async (platform, { profile }, options, model, sentence) => {
+const served = { models: ['served'], apiKey: 'right-key' }
+test.each([
+  [
+    'azure',
+    { profile: 'openai-chat' },
+    {},
+    'gone',
+    /provider-rejected: azure\/gone .*deployment.* does not exist.*use a deployment's name/,
+  ],
+  [
+    'azure',
+    { profile: 'openai-chat' },
+    { apiVersion: '2024-10-21' },
+    'gone',
+    /use a deployment's name, or create one/,
+  ],
+  [
+    'azure',
+    { profile: 'openai-chat' },
+    { apiKey: 'wrong-key' },
+    'served',
+    /provider-auth: .*refused the key \(401\): Access denied/,
+  ],
+  [
+    'azure',
+    { profile: 'openai-responses' },
+    { api: 'chat' },
+    'served',
+    /Resource not found .*AZURE_OPENAI_ENDPOINT is the address/,
+  ],
+  [
+    'bedrock',
+    { profile: 'anthropic-4.6' },
+    { region: 'x' },
+    'claude-gone',
+    /model identifier is invalid.*whether the region \(AWS_REGION\) serves it/,
+  ],
+  [
+    'bedrock',
+    { profile: 'converse' },
+    { region: 'x' },
+    'amazon.gone',
+    /provider-rejected: .*model identifier is invalid.*AWS_REGION/,
+  ],
+  [
+    'bedrock',
+    { profile: 'converse' },
+    { region: 'x', apiKey: 'wrong-key' },
+    'served',
+    /provider-auth: .*\(403\): The security token/,
+  ],
+  [
+    'vertex',
+    { profile: 'gemini-3' },
+    { project: 'p' },
+    'gemini-gone',
+    /Publisher Model .* not found.*GOOGLE_CLOUD_LOCATION; "global" serves most/,
+  ],
+  [
+    'vertex',
+    { profile: 'anthropic-4.6' },
+    { project: 'p' },
+    'claude-gone',
+    /Publisher Model .* not found.*Model Garden/,
+  ],
+  [
+    'vertex',
+    { profile: 'anthropic-4.6' },
+    { project: 'p', apiKey: 'wrong-key' },
+    'claude-x',
+    /provider-auth: .*\(401\)/,
+  ],
+] as const)(
+  '%s with %j, %j and model %s fails with an error that says what to do',
+  async (platform, { profile }, options, model, sentence) => {
     const server = await start({ platform, profile, ...served })
     const all = { type: platform, apiKey: 'right-key', baseUrl: server.baseUrl, ...options }
     expect(await failure(all, model)).toMatch(sentence)
-  })
+  },
+)
 
-  test.each([
-    [{ type: 'azure' }, 'm', /^provider-auth: No API key for azure\/m\. Set AZURE_OPENAI_API_KEY/],
-    [
-      { type: 'azure', apiKey: 'k' },
-      'm',
-      /azure\/m needs an endpoint\. Set AZURE_OPENAI_ENDPOINT .*https:\/\/NAME\.openai\.azure\.com, or baseUrl/,
-    ],
-    [
-      { type: 'azure', apiKey: 'k', baseUrl: 'https://x/openai/deployments/d?api-version=1' },
-      'm',
-      /the address of the resource alone/,
-    ],
-    [
-      { type: 'bedrock', apiKey: 'k' },
-      'claude-x',
-      /bedrock\/claude-x needs a region\. Set AWS_REGION in the environment/,
-    ],
-    [{ type: 'bedrock', apiKey: 'k' }, 'amazon.x', /bedrock\/amazon\.x needs a region/],
-    [
-      { type: 'vertex', apiKey: 'k' },
-      'claude-x',
-      /vertex\/claude-x needs a project\. Set GOOGLE_CLOUD_PROJECT .*or project in/,
-    ],
-    [{ type: 'vertex', apiKey: 'k' }, 'gemini-3.5-flash', /needs a project/],
-  ] as const)('%j without its settings', async (options, model, sentence) => {
-    expect(await failure({ apiKey: undefined, ...options }, model)).toMatch(sentence)
-  })
+test.each([
+  [{ type: 'azure' }, 'm', /^provider-auth: No API key for azure\/m\. Set AZURE_OPENAI_API_KEY/],
+  [
+    { type: 'azure', apiKey: 'k' },
+    'm',
+    /azure\/m needs an endpoint\. Set AZURE_OPENAI_ENDPOINT .*https:\/\/NAME\.openai\.azure\.com, or baseUrl/,
+  ],
+  [
+    { type: 'azure', apiKey: 'k', baseUrl: 'https://x/openai/deployments/d?api-version=1' },
+    'm',
+    /the address of the resource alone/,
+  ],
+  [
+    { type: 'bedrock', apiKey: 'k' },
+    'claude-x',
+    /bedrock\/claude-x needs a region\. Set AWS_REGION in the environment/,
+  ],
+  [{ type: 'bedrock', apiKey: 'k' }, 'amazon.x', /bedrock\/amazon\.x needs a region/],
+  [
+    { type: 'vertex', apiKey: 'k' },
+    'claude-x',
+    /vertex\/claude-x needs a project\. Set GOOGLE_CLOUD_PROJECT .*or project in/,
+  ],
+  [{ type: 'vertex', apiKey: 'k' }, 'gemini-3.5-flash', /needs a project/],
+] as const)('the error of %j without its settings says what to set', async (options, model, sentence) => {
+  expect(await failure({ apiKey: undefined, ...options }, model)).toMatch(sentence)
+})
 
-  test.each([
-    [
-      'bedrock',
-      'anthropic.claude-x',
-      /^provider-auth: .* has no credentials: .*AWS credentials.*AWS_ACCESS_KEY_ID with/,
-    ],
-    [
-      'bedrock',
-      'amazon.x',
-      /^provider-auth: .* has no credentials: .*Set AWS_BEARER_TOKEN_BEDROCK, AWS_ACCESS/,
-    ],
-    ['vertex', 'claude-x', /^provider-auth: .* has no credentials: .*gcloud auth application-default login/],
-    [
-      'vertex',
-      'gemini-3.5-flash',
-      /^provider-auth: .* has no credentials: .*gcloud auth application-default login/,
-    ],
-  ] as const)('%s/%s on a machine without credentials', async (type, model, sentence) => {
+test.each([
+  [
+    'bedrock',
+    'anthropic.claude-x',
+    /^provider-auth: .* has no credentials: .*AWS credentials.*AWS_ACCESS_KEY_ID with/,
+  ],
+  [
+    'bedrock',
+    'amazon.x',
+    /^provider-auth: .* has no credentials: .*Set AWS_BEARER_TOKEN_BEDROCK, AWS_ACCESS/,
+  ],
+  ['vertex', 'claude-x', /^provider-auth: .* has no credentials: .*gcloud auth application-default login/],
+  [
+    'vertex',
+    'gemini-3.5-flash',
+    /^provider-auth: .* has no credentials: .*gcloud auth application-default login/,
+  ],
+] as const)(
+  'the error of %s/%s on a machine without credentials says what to do',
+  async (type, model, sentence) => {
     const server = await start({ profile: 'converse' })
     // No request leaves the machine: where an account might be asked for over the network, the libraries are told not to.
     const home = await temporaryFolder()
@@ -513,10 +517,11 @@ describe('errors say what to do', () => {
     const options = { type, apiKey: undefined, region: 'x', project: 'p', baseUrl: server.baseUrl } as const
     expect(await failure(options, model)).toMatch(sentence)
     expect(server.requests).toEqual([])
-  })
+  },
+)
 
-  test('a package that is not installed: its name, and the line that installs it', async () => {
-    const script = `
+test('a platform whose package is not installed names it and the command that installs it', async () => {
+  const script = `
       import { register } from 'node:module'
       const hook = "export const resolve = (name, context, next) => next(name, /bedrock|vertex-sdk/.test(name) && !name.startsWith('.') ? { ...context, parentURL: 'file:///nowhere/x.js' } : context)"
       register('data:text/javascript,' + encodeURIComponent(hook))
@@ -525,19 +530,18 @@ describe('errors say what to do', () => {
         const provider = createProvider({ type, apiKey: 'k', region: 'x', project: 'p' })
         await provider.load(model).catch(error => console.log(error.code + ': ' + error.message))
       }`
-    const { stdout } = await promisify(execFile)(process.execPath, [
-      '--import',
-      'tsx',
-      '--input-type=module',
-      '-e',
-      script,
-    ])
-    expect(stdout.trim().split('\n')).toEqual([
-      expect.stringMatching(/^invalid-config: .* install with: npm install @anthropic-ai\/bedrock-sdk@1$/),
-      expect.stringMatching(
-        /^invalid-config: .* install with: npm install @aws-sdk\/client-bedrock-runtime@3$/,
-      ),
-      expect.stringMatching(/^invalid-config: .* install with: npm install @anthropic-ai\/vertex-sdk@1$/),
-    ])
-  })
+  const { stdout } = await promisify(execFile)(process.execPath, [
+    '--import',
+    'tsx',
+    '--input-type=module',
+    '-e',
+    script,
+  ])
+  expect(stdout.trim().split('\n')).toEqual([
+    expect.stringMatching(/^invalid-config: .* install with: npm install @anthropic-ai\/bedrock-sdk@1$/),
+    expect.stringMatching(
+      /^invalid-config: .* install with: npm install @aws-sdk\/client-bedrock-runtime@3$/,
+    ),
+    expect.stringMatching(/^invalid-config: .* install with: npm install @anthropic-ai\/vertex-sdk@1$/),
+  ])
 })

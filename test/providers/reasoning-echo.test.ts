@@ -43,7 +43,7 @@ async function talk(profile: StrictProfile) {
 }
 
 test.each(['kimi', 'glm', 'qwen', 'minimax', 'deepseek-v4'] as const)(
-  '%s gets the reasoning of every turn back, as it was',
+  '%s gets the reasoning of every turn back unchanged',
   async profile => {
     const messages = await talk(profile)
     expect(server.violations).toEqual([])
@@ -70,7 +70,7 @@ test.each([
   expect(server.requests[0]?.body).toMatchObject({ messages: [{}, { reasoning_content: standIn }, {}] })
 })
 
-test('xAI is reached by the Responses API, and its encrypted reasoning goes back', async () => {
+test('xAI is called with the Responses API and gets its encrypted reasoning back', async () => {
   server = await startStrictProvider({
     profile: 'xai-responses',
     script: [{ thinking: 'hm', toolCalls: [{ name: 'clock' }] }, { text: 'Noon.' }],
@@ -89,7 +89,7 @@ test('xAI is reached by the Responses API, and its encrypted reasoning goes back
   expect(JSON.stringify(server.requests[1]?.body)).toContain('"encrypted_content"')
 })
 
-test('OpenAI’s phase of a message goes back with its text, and to nobody else', async () => {
+test('the phase of a message is sent back to OpenAI with its text, and to no other vendor', async () => {
   server = await startStrictProvider({
     profile: 'openai-responses',
     script: [{ text: 'Let me see.', phase: 'commentary', toolCalls: [{ name: 'clock' }] }, { text: 'Noon.' }],

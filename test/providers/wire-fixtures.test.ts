@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, expect, test } from 'vitest'
 import type { ProviderOptions } from '../../src/provider/provider-settings.js'
 import { collect, summarize, testProvider } from './collect.js'
 import { type ReplayServer, startReplayServer } from './replay-server.js'
@@ -222,37 +222,36 @@ const TABLE: [family: string, file: string, expected: unknown[]][] = [
   ['anthropic', 'server-tool', [['vendor', 'The model searched the web for: x'], HELLO, STOP]],
 ]
 
-describe('a recorded stream becomes events', () => {
-  test.each(TABLE)('%s: %s', async (family, file, expected) => {
-    const events = await read(family, file)
-    expect(events[0]?.type).toBe('request')
-    expect(summarize(events)).toEqual(expected)
-  })
+test.each(TABLE)('the recorded stream %s/%s becomes its events', async (family, file, expected) => {
+  const events = await read(family, file)
+  expect(events[0]?.type).toBe('request')
+  expect(summarize(events)).toEqual(expected)
 })
 
-describe('usage is reported once, cached and reasoning tokens as parts of the whole', () => {
-  const own = { inputTokens: 11, outputTokens: 7, totalTokens: 18, cachedInputTokens: 4 }
-  test.each([
-    ['gemini', 'text-signed', { ...own, outputTokens: 19, totalTokens: 30, reasoningTokens: 12 }],
-    ['openai-chat', 'text', { ...own, reasoningTokens: 2 }],
-    ['openai-chat', 'finish-twice', { ...own, reasoningTokens: 2 }],
-    ['openai-chat', 'reasoning-content', own],
-    ['openai-responses', 'text', { ...own, reasoningTokens: 2, cacheWriteTokens: 1 }],
-    ['anthropic', 'text', { ...own, cacheWriteTokens: 2 }],
-    ['anthropic', 'thinking-and-calls', { ...own, cacheWriteTokens: 2, reasoningTokens: 3 }],
-  ])('%s: %s', async (family, file, usage) => {
+const own = { inputTokens: 11, outputTokens: 7, totalTokens: 18, cachedInputTokens: 4 }
+test.each([
+  ['gemini', 'text-signed', { ...own, outputTokens: 19, totalTokens: 30, reasoningTokens: 12 }],
+  ['openai-chat', 'text', { ...own, reasoningTokens: 2 }],
+  ['openai-chat', 'finish-twice', { ...own, reasoningTokens: 2 }],
+  ['openai-chat', 'reasoning-content', own],
+  ['openai-responses', 'text', { ...own, reasoningTokens: 2, cacheWriteTokens: 1 }],
+  ['anthropic', 'text', { ...own, cacheWriteTokens: 2 }],
+  ['anthropic', 'thinking-and-calls', { ...own, cacheWriteTokens: 2, reasoningTokens: 3 }],
+])(
+  'usage of %s/%s is reported once, with cached and reasoning tokens as parts of the whole',
+  async (family, file, usage) => {
     const events = await read(family, file)
     expect(events.filter(event => event.type === 'usage')).toEqual([{ type: 'usage', usage }])
     expect(events.at(-2)?.type).toBe('usage')
-  })
-})
+  },
+)
 
-test('what a provider says in its own words is in the error', async () => {
+test('the error of a failed stream contains the words of the provider', async () => {
   const events = await read('openai-chat', 'error-in-stream')
   expect(events.at(-1)).toMatchObject({ error: { message: expect.stringContaining('upstream died') } })
 })
 
-test('the reported body is the body that was sent', async () => {
+test('the request event has the body that was sent', async () => {
   for (const [family, { options, model }] of Object.entries(FAMILIES)) {
     const started = await startReplayServer([
       { file: `${family}/text${family === 'gemini' ? '-signed' : ''}.sse` },

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { post, serverPool } from './support.js'
 
 // Preserved thinking on the wire: what the server of Claude 5.1 refuses, drops and reports.
@@ -49,17 +49,18 @@ const CHANGES: [string, (messages: Turn[]) => object][] = [
   ['older turns cut', messages => request(messages.slice(2))],
 ]
 
-describe('a thinking block is bound to what stands before it', () => {
-  test('sent back as it came, with other cache marks, it is accepted', async () => {
-    const { server, messages } = await conversation()
-    const marked = [
-      { role: 'user', content: [{ type: 'text', text: 'one', cache_control: { type: 'ephemeral' } }] },
-    ]
-    const { status } = await post(server, request([...marked, ...messages.slice(1)]))
-    expect([status, server.violations]).toEqual([200, []])
-  })
+test('a thinking block sent back unchanged, with other cache marks, is accepted', async () => {
+  const { server, messages } = await conversation()
+  const marked = [
+    { role: 'user', content: [{ type: 'text', text: 'one', cache_control: { type: 'ephemeral' } }] },
+  ]
+  const { status } = await post(server, request([...marked, ...messages.slice(1)]))
+  expect([status, server.violations]).toEqual([200, []])
+})
 
-  test.each(CHANGES)('%s: refused with the documented message', async (_, change) => {
+test.each(CHANGES)(
+  'a thinking block after a change (%s) is refused with the documented message',
+  async (_, change) => {
     const { server, messages } = await conversation()
     const { status, body } = await post(server, change(messages))
     expect(status).toBe(400)
@@ -67,9 +68,12 @@ describe('a thinking block is bound to what stands before it', () => {
       'The block is bound to a different conversation. Remove the block, or set',
     )
     expect(server.violations.at(-1)?.code).toBe('A25')
-  })
+  },
+)
 
-  test.each(CHANGES)('%s: dropped and reported where the request asks for it', async (_, change) => {
+test.each(CHANGES)(
+  'a thinking block after a change (%s) is dropped and reported where the request asks for it',
+  async (_, change) => {
     const { server, messages } = await conversation()
     const { status, body } = await post(server, { ...change(messages), ...DROP }, { headers: BETA })
     expect([status, server.violations]).toEqual([200, []])
@@ -79,63 +83,63 @@ describe('a thinking block is bound to what stands before it', () => {
     expect(new Set(dropped.map(({ type, reason }) => `${type} ${reason}`))).toEqual(
       new Set(['thinking_dropped prefix_binding_mismatch']),
     )
-  })
+  },
+)
 
-  test('what the model thinks after a change is bound to the changed history', async () => {
-    const { server, messages } = await conversation()
-    const changed = (list: Turn[]) => ({ ...request(list, { system: 'Be long.' }), ...DROP })
-    const { body } = await post(server, changed(messages), { headers: BETA })
-    const more = [
-      ...messages,
-      { role: 'assistant', content: (body as { content: Block[] }).content },
-      said('four'),
-    ]
-    const next = await post(server, changed(more), { headers: BETA })
-    const { input_transformations: dropped } = next.body as { input_transformations: { path: string }[] }
-    expect(dropped.map(({ path }) => path)).toEqual(['messages.1.content.0', 'messages.3.content.0'])
-  })
+test('a thinking block that follows a change is bound to the changed history', async () => {
+  const { server, messages } = await conversation()
+  const changed = (list: Turn[]) => ({ ...request(list, { system: 'Be long.' }), ...DROP })
+  const { body } = await post(server, changed(messages), { headers: BETA })
+  const more = [
+    ...messages,
+    { role: 'assistant', content: (body as { content: Block[] }).content },
+    said('four'),
+  ]
+  const next = await post(server, changed(more), { headers: BETA })
+  const { input_transformations: dropped } = next.body as { input_transformations: { path: string }[] }
+  expect(dropped.map(({ path }) => path)).toEqual(['messages.1.content.0', 'messages.3.content.0'])
+})
 
-  test('a block that is missing between others is named', async () => {
-    const { server, messages } = await conversation()
-    const { content } = messages[1] as { content: Block[] }
-    const cut = messages.with(1, {
-      role: 'assistant',
-      content: content.filter(({ type }) => type !== 'thinking'),
-    })
-    const { status, body } = await post(server, request(cut))
-    expect(status).toBe(400)
-    expect(JSON.stringify(body)).toContain(
-      'The `thinking` block that preceded this one when it was created is missing',
-    )
+test('a refusal names the thinking block that is missing between others', async () => {
+  const { server, messages } = await conversation()
+  const { content } = messages[1] as { content: Block[] }
+  const cut = messages.with(1, {
+    role: 'assistant',
+    content: content.filter(({ type }) => type !== 'thinking'),
   })
+  const { status, body } = await post(server, request(cut))
+  expect(status).toBe(400)
+  expect(JSON.stringify(body)).toContain(
+    'The `thinking` block that preceded this one when it was created is missing',
+  )
+})
 
-  test('an older account accepts it, and says so only with the beta', async () => {
-    const { server, messages } = await conversation('lenient')
-    const changed = request(messages, { system: 'Be long.' })
-    expect((await post(server, changed)).body).not.toHaveProperty('input_transformations')
-    const { body } = await post(server, changed, { headers: BETA })
-    expect(body).toMatchObject({
-      input_transformations: [
-        {
-          type: 'thinking_mismatch_allowed',
-          path: 'messages.1.content.0',
-          reason: 'prefix_binding_mismatch',
-        },
-        { type: 'thinking_mismatch_allowed', path: 'messages.3.content.0' },
-      ],
-    })
+test('an older account accepts a thinking block after a change, and reports it only with the beta', async () => {
+  const { server, messages } = await conversation('lenient')
+  const changed = request(messages, { system: 'Be long.' })
+  expect((await post(server, changed)).body).not.toHaveProperty('input_transformations')
+  const { body } = await post(server, changed, { headers: BETA })
+  expect(body).toMatchObject({
+    input_transformations: [
+      {
+        type: 'thinking_mismatch_allowed',
+        path: 'messages.1.content.0',
+        reason: 'prefix_binding_mismatch',
+      },
+      { type: 'thinking_mismatch_allowed', path: 'messages.3.content.0' },
+    ],
   })
+})
 
-  test('a block of a model that this one cannot read is dropped without an error', async () => {
-    const { server, messages } = await conversation()
-    const { status, body } = await post(
-      server,
-      { ...request(messages), model: 'claude-fable-5-2' },
-      { headers: BETA },
-    )
-    expect(status).toBe(200)
-    expect(body).toMatchObject({ input_transformations: [{ reason: 'model_binding_mismatch' }, {}] })
-  })
+test('a thinking block of a model that this one cannot read is dropped without an error', async () => {
+  const { server, messages } = await conversation()
+  const { status, body } = await post(
+    server,
+    { ...request(messages), model: 'claude-fable-5-2' },
+    { headers: BETA },
+  )
+  expect(status).toBe(200)
+  expect(body).toMatchObject({ input_transformations: [{ reason: 'model_binding_mismatch' }, {}] })
 })
 
 test.each([
@@ -144,7 +148,7 @@ test.each([
   ['a thinking budget', { thinking: { type: 'enabled', budget_tokens: 1024 }, max_tokens: 4000 }, BETA],
   ['any tool forced', { tool_choice: { type: 'any' } }, BETA],
   ['one tool forced', { tool_choice: { type: 'tool', name: 'clock' } }, BETA],
-])('%s is refused', async (_, more, headers) => {
+])('anthropic-5.1 refuses %s', async (_, more, headers) => {
   const server = await start({ profile: 'anthropic-5.1' })
   expect((await post(server, request([said('hi')], more), { headers })).status).toBe(400)
 })
@@ -153,7 +157,7 @@ test.each([
   ['after a user', [said('hi'), { role: 'system', content: 'Be kind.' }], 200],
   ['first', [{ role: 'system', content: 'Be kind.' }, said('hi')], 400],
   ['between two user messages', [said('hi'), { role: 'system', content: 'Be kind.' }, said('ho')], 400],
-])('a system message %s: %s', async (_, messages, status) => {
+])('anthropic-5.1 answers a system message %s with %s', async (_, messages, status) => {
   const server = await start({ profile: 'anthropic-5.1' })
   expect((await post(server, request(messages as Turn[]))).status).toBe(status)
 })

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { judge, mintSignature, type StrictProfile } from '../../src/entries/testing.js'
 import { post, serverPool } from './support.js'
 
@@ -254,123 +254,120 @@ const bodyOf = (request: Request) => {
   return { model: 'claude', max_tokens: 100, tools, ...rest }
 }
 
-describe('Anthropic refuses', () => {
-  test.each(refused)('%s (%s)', async (label, profile, request, message) => {
-    const server = await pool.shared(profile)
-    const { status, body } = await post(server, bodyOf(request))
-    expect(body).toEqual({
-      type: 'error',
-      error: { type: 'invalid_request_error', message },
-      request_id: expect.stringMatching(/^req_/),
-    })
-    expect(status).toBe(400)
-    if (/^A\d/.test(label)) expect(server.violations.at(-1)?.code).toBe(label.split(' ')[0])
+test.each(refused)('Anthropic refuses %s (%s)', async (label, profile, request, message) => {
+  const server = await pool.shared(profile)
+  const { status, body } = await post(server, bodyOf(request))
+  expect(body).toEqual({
+    type: 'error',
+    error: { type: 'invalid_request_error', message },
+    request_id: expect.stringMatching(/^req_/),
   })
+  expect(status).toBe(400)
+  if (/^A\d/.test(label)) expect(server.violations.at(-1)?.code).toBe(label.split(' ')[0])
+})
 
-  test('A18 and A19: too much to read, or to read and write', () => {
-    const body = bodyOf([{ role: 'user', content: 'x'.repeat(400) }])
-    const tokens = Math.ceil(JSON.stringify(body).length / 4)
-    const short = judge('anthropic-4.5', body, { headers, contextWindow: 100 })
-    expect(short.map(({ message }) => message)).toEqual([
-      `prompt is too long: ${tokens} tokens > 100 maximum`,
-    ])
-    const tight = judge('anthropic-4.5', body, { headers, contextWindow: 200 })
-    expect(tight.map(({ message }) => message)).toEqual([
-      `input length and \`max_tokens\` exceed context limit: ${tokens} + 100 > 200, decrease input length or \`max_tokens\` and try again`,
-    ])
-  })
+test('Anthropic refuses a prompt over the window (A18), and a prompt that leaves too little for max_tokens (A19)', () => {
+  const body = bodyOf([{ role: 'user', content: 'x'.repeat(400) }])
+  const tokens = Math.ceil(JSON.stringify(body).length / 4)
+  const short = judge('anthropic-4.5', body, { headers, contextWindow: 100 })
+  expect(short.map(({ message }) => message)).toEqual([`prompt is too long: ${tokens} tokens > 100 maximum`])
+  const tight = judge('anthropic-4.5', body, { headers, contextWindow: 200 })
+  expect(tight.map(({ message }) => message)).toEqual([
+    `input length and \`max_tokens\` exceed context limit: ${tokens} + 100 > 200, decrease input length or \`max_tokens\` and try again`,
+  ])
+})
 
-  test.each([
-    ['A22', { messages: [user], temperature: 1 }],
-    ['A23', { messages: [user, { role: 'assistant', content: [{ type: 'document', source: {} }] }, user] }],
-    ['A24', { messages: [{ role: 'user', content: [{ ...text('a'), citations: [{}] }] }] }],
-  ])('%s what the version of October 2026 took away, and only there', async (code, request) => {
+test.each([
+  ['A22', { messages: [user], temperature: 1 }],
+  ['A23', { messages: [user, { role: 'assistant', content: [{ type: 'document', source: {} }] }, user] }],
+  ['A24', { messages: [{ role: 'user', content: [{ ...text('a'), citations: [{}] }] }] }],
+])(
+  'Anthropic refuses %s, which the version of October 2026 removed, only in that version',
+  async (code, request) => {
     const server = await pool.shared('anthropic-4.5')
     const body = bodyOf(request)
     expect((await post(server, body)).status).toBe(200)
     expect((await post(server, body, { headers: { 'anthropic-version': '2026-10-21' } })).status).toBe(400)
     expect(server.violations.at(-1)?.code).toBe(code)
-  })
+  },
+)
+
+const legal: [string, StrictProfile, Request][] = [
+  ['consecutive roles', 'anthropic-4.6', [user, user, said, said, user]],
+  ['a prefill on 4.5', 'anthropic-4.5', [user, said]],
+  [
+    'results and then text',
+    'anthropic-4.6',
+    [user, calling('a', 'b'), { role: 'user', content: [result('b'), result('a'), text('x')] }],
+  ],
+  [
+    'an id that is used again in a later turn',
+    'anthropic-4.6',
+    [user, calling('a'), results('a'), calling('a'), results('a')],
+  ],
+  [
+    'empty results',
+    'anthropic-4.6',
+    [user, calling('a'), { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'a' }] }],
+  ],
+  [
+    'thinking as it was',
+    'anthropic-4.6',
+    [
+      user,
+      {
+        role: 'assistant',
+        content: [thought('a', { ...turn, index: 0 }), thought('b', { ...turn, index: 1 }), use('a')],
+      },
+      results('a'),
+    ],
+  ],
+  [
+    'earlier turns without their thinking',
+    'anthropic-4.6',
+    [user, calling('a'), results('a'), { role: 'assistant', content: [thought('c'), text('d')] }, user],
+  ],
+  [
+    'an image in a result',
+    'anthropic-4.6',
+    [
+      user,
+      calling('a'),
+      {
+        role: 'user',
+        content: [
+          {
+            ...result('a'),
+            content: [{ type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'aGk=' } }],
+          },
+        ],
+      },
+    ],
+  ],
+]
+test.each(legal)('Anthropic accepts %s', (_label, profile, request) => {
+  expect(judge(profile, bodyOf(request), { headers })).toEqual([])
 })
 
-describe('Anthropic accepts', () => {
-  const legal: [string, StrictProfile, Request][] = [
-    ['consecutive roles', 'anthropic-4.6', [user, user, said, said, user]],
-    ['a prefill on 4.5', 'anthropic-4.5', [user, said]],
-    [
-      'results and then text',
-      'anthropic-4.6',
-      [user, calling('a', 'b'), { role: 'user', content: [result('b'), result('a'), text('x')] }],
-    ],
-    [
-      'an id that is used again in a later turn',
-      'anthropic-4.6',
-      [user, calling('a'), results('a'), calling('a'), results('a')],
-    ],
-    [
-      'empty results',
-      'anthropic-4.6',
-      [user, calling('a'), { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'a' }] }],
-    ],
-    [
-      'thinking as it was',
-      'anthropic-4.6',
-      [
-        user,
-        {
-          role: 'assistant',
-          content: [thought('a', { ...turn, index: 0 }), thought('b', { ...turn, index: 1 }), use('a')],
-        },
-        results('a'),
-      ],
-    ],
-    [
-      'earlier turns without their thinking',
-      'anthropic-4.6',
-      [user, calling('a'), results('a'), { role: 'assistant', content: [thought('c'), text('d')] }, user],
-    ],
-    [
-      'an image in a result',
-      'anthropic-4.6',
-      [
-        user,
-        calling('a'),
-        {
-          role: 'user',
-          content: [
-            {
-              ...result('a'),
-              content: [{ type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'aGk=' } }],
-            },
-          ],
-        },
-      ],
-    ],
-  ]
-  test.each(legal)('%s', (_label, profile, request) => {
-    expect(judge(profile, bodyOf(request), { headers })).toEqual([])
-  })
+test.each([
+  ['an assistant first', [said, user]],
+  ['results split over two messages', [user, calling('a', 'b'), results('a'), results('b')]],
+])('Anthropic accepts %s in the lenient reading only', (_label, messages) => {
+  expect(judge('anthropic-4.5', bodyOf(messages), { headers, reading: 'lenient' })).toEqual([])
+  expect(judge('anthropic-4.5', bodyOf(messages), { headers })).not.toEqual([])
+})
 
-  test.each([
-    ['an assistant first', [said, user]],
-    ['results split over two messages', [user, calling('a', 'b'), results('a'), results('b')]],
-  ])('%s, in the lenient reading only', (_label, messages) => {
-    expect(judge('anthropic-4.5', bodyOf(messages), { headers, reading: 'lenient' })).toEqual([])
-    expect(judge('anthropic-4.5', bodyOf(messages), { headers })).not.toEqual([])
-  })
+test('Anthropic accepts tool blocks without tools in the lenient reading', () => {
+  const body = { ...bodyOf([user, calling('a'), results('a')]), tools: undefined }
+  expect(judge('anthropic-4.5', body, { headers, reading: 'lenient' })).toEqual([])
+})
 
-  test('tool blocks without tools, in the lenient reading only', () => {
-    const body = { ...bodyOf([user, calling('a'), results('a')]), tools: undefined }
-    expect(judge('anthropic-4.5', body, { headers, reading: 'lenient' })).toEqual([])
-  })
-
-  test('token counting without max_tokens', async () => {
-    const server = await pool.shared('anthropic-4.6')
-    const { status, body } = await post(
-      server,
-      { model: 'm', messages: [user] },
-      { path: '/v1/messages/count_tokens' },
-    )
-    expect({ status, body }).toMatchObject({ status: 200, body: { input_tokens: expect.any(Number) } })
-  })
+test('Anthropic counts tokens without max_tokens', async () => {
+  const server = await pool.shared('anthropic-4.6')
+  const { status, body } = await post(
+    server,
+    { model: 'm', messages: [user] },
+    { path: '/v1/messages/count_tokens' },
+  )
+  expect({ status, body }).toMatchObject({ status: 200, body: { input_tokens: expect.any(Number) } })
 })

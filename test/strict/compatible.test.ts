@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { judge, type StrictProfile } from '../../src/entries/testing.js'
 import { post, serverPool } from './support.js'
 
@@ -192,87 +192,79 @@ const refused: [string, StrictProfile, unknown[], unknown][] = [
   ],
 ]
 
-describe('compatible servers refuse', () => {
-  test.each(refused)('%s (%s)', async (label, profile, messages, expected) => {
-    const server = await pool.shared(profile)
-    const { status, body } = await post(server, { model: 'm', messages })
-    expect(status).toBe(400)
-    expect(body).toEqual(expected)
-    if (/^[MX]\d/.test(label)) expect(server.violations.at(-1)?.code).toBe(label.split(' ')[0])
-  })
-
-  test.each([
-    ['M8', 'mistral', order('Prompt contains 91 tokens, too large for model with 50 maximum context length')],
-    ['X9', 'ollama', ollama('the input length exceeds the context length')],
-  ] as const)('%s a prompt that exceeds the window (%s)', async (code, profile, expected) => {
-    const server = await pool.start({ profile, contextWindow: 50 })
-    const { body } = await post(server, {
-      model: 'm',
-      messages: [{ role: 'user', content: 'x'.repeat(306) }],
-    })
-    expect(body).toMatchObject(code === 'M8' ? { message: expected.message } : expected)
-    expect(server.violations[0]?.code).toBe(code)
-  })
-
-  test('unknown fields of a Mistral request, with their place', async () => {
-    const server = await pool.shared('mistral')
-    const messages = [user, { ...said, reasoning_content: 'r' }, user]
-    const posted = await post(server, { model: 'm', messages })
-    expect(posted.status).toBe(422)
-    expect(posted.body).toEqual({
-      detail: [
-        {
-          type: 'extra_forbidden',
-          loc: ['body', 'messages', 1, 'assistant', 'reasoning_content'],
-          msg: 'Extra inputs are not permitted',
-          input: 'r',
-        },
-      ],
-    })
-    expect(judge('mistral', { model: 'm', messages: [user], seed: 1 })[0]?.code).toBe('M-schema')
-  })
-
-  test("roles that DeepSeek's parser does not know", () => {
-    const body = { model: 'm', messages: [{ role: 'developer', content: 'd' }] }
-    expect(judge('deepseek-thinking', body)[0]?.message).toMatch(
-      /^Failed to deserialize the JSON body into the target type: messages\[0\]\.role: unknown variant `developer`, expected one of `system`, `user`, `assistant`, `tool` at line 1 column \d+$/,
-    )
-  })
+test.each(refused)('a compatible server refuses %s (%s)', async (label, profile, messages, expected) => {
+  const server = await pool.shared(profile)
+  const { status, body } = await post(server, { model: 'm', messages })
+  expect(status).toBe(400)
+  expect(body).toEqual(expected)
+  if (/^[MX]\d/.test(label)) expect(server.violations.at(-1)?.code).toBe(label.split(' ')[0])
 })
 
-describe('compatible servers accept', () => {
-  const legal: [string, StrictProfile, unknown[]][] = [
-    ['a user after a tool', 'mistral', [user, calling('abcdefgh1'), tool(), user]],
-    [
-      'a tool last',
-      'mistral',
-      [user, calling('abcdefgh1', 'abcdefgh2'), tool('abcdefgh2'), tool('abcdefgh1')],
+test.each([
+  ['M8', 'mistral', order('Prompt contains 91 tokens, too large for model with 50 maximum context length')],
+  ['X9', 'ollama', ollama('the input length exceeds the context length')],
+] as const)('%s: a prompt over the window is refused by %s', async (code, profile, expected) => {
+  const server = await pool.start({ profile, contextWindow: 50 })
+  const { body } = await post(server, {
+    model: 'm',
+    messages: [{ role: 'user', content: 'x'.repeat(306) }],
+  })
+  expect(body).toMatchObject(code === 'M8' ? { message: expected.message } : expected)
+  expect(server.violations[0]?.code).toBe(code)
+})
+
+test('Mistral refuses unknown fields and names their path', async () => {
+  const server = await pool.shared('mistral')
+  const messages = [user, { ...said, reasoning_content: 'r' }, user]
+  const posted = await post(server, { model: 'm', messages })
+  expect(posted.status).toBe(422)
+  expect(posted.body).toEqual({
+    detail: [
+      {
+        type: 'extra_forbidden',
+        loc: ['body', 'messages', 1, 'assistant', 'reasoning_content'],
+        msg: 'Extra inputs are not permitted',
+        input: 'r',
+      },
     ],
-    ['a prefix', 'mistral', [user, { ...said, prefix: true }]],
-    ['empty reasoning with a call', 'deepseek-thinking', [user, thinking('a'), tool('a'), said, user]],
-    ['reasoning under its own name', 'groq', [user, { ...said, reasoning: 'r' }, user]],
-    ['orphans and unanswered calls', 'ollama', [tool('a'), user, calling('b'), user]],
-    ['a user after a tool', 'vllm', [user, calling('b'), tool('b'), user]],
-    ['orphans and unanswered calls', 'vllm', [user, calling('b'), user]],
-  ]
-  test.each(legal)('%s (%s)', (_label, profile, messages) => {
-    expect(judge(profile, { model: 'm', messages })).toEqual([])
   })
+  expect(judge('mistral', { model: 'm', messages: [user], seed: 1 })[0]?.code).toBe('M-schema')
+})
 
-  test('what only some templates and models mind, in the lenient reading', () => {
-    const lenient = { reading: 'lenient' } as const
-    expect(judge('vllm', { model: 'm', messages: [user, user] }, lenient)).toEqual([])
-    expect(judge('groq', { model: 'm', messages: [user, calling('a')] }, lenient)).toEqual([])
-    expect(judge('mistral', { model: 'm', messages: [user], stream_options: {} }, lenient)).toEqual([])
-  })
+test('DeepSeek refuses roles that its parser does not know', () => {
+  const body = { model: 'm', messages: [{ role: 'developer', content: 'd' }] }
+  expect(judge('deepseek-thinking', body)[0]?.message).toMatch(
+    /^Failed to deserialize the JSON body into the target type: messages\[0\]\.role: unknown variant `developer`, expected one of `system`, `user`, `assistant`, `tool` at line 1 column \d+$/,
+  )
+})
 
-  test('a list as tool content at Ollama, but note that it loses its id', async () => {
-    const server = await pool.shared('ollama')
-    const content = [{ type: 'text', text: 'y' }]
-    const messages = [user, calling('a'), { role: 'tool', tool_call_id: 'a', content }]
-    const { status, body } = await post(server, { model: 'm', messages })
-    expect(status).toBe(200)
-    expect(body).toMatchObject({ choices: [{ message: { content: 'The tool returned: y' } }] })
-    expect(server.violations.at(-1)).toMatchObject({ code: 'X10', status: 200 })
-  })
+const legal: [string, StrictProfile, unknown[]][] = [
+  ['a user after a tool', 'mistral', [user, calling('abcdefgh1'), tool(), user]],
+  ['a tool last', 'mistral', [user, calling('abcdefgh1', 'abcdefgh2'), tool('abcdefgh2'), tool('abcdefgh1')]],
+  ['a prefix', 'mistral', [user, { ...said, prefix: true }]],
+  ['empty reasoning with a call', 'deepseek-thinking', [user, thinking('a'), tool('a'), said, user]],
+  ['reasoning under its own name', 'groq', [user, { ...said, reasoning: 'r' }, user]],
+  ['orphans and unanswered calls', 'ollama', [tool('a'), user, calling('b'), user]],
+  ['a user after a tool', 'vllm', [user, calling('b'), tool('b'), user]],
+  ['orphans and unanswered calls', 'vllm', [user, calling('b'), user]],
+]
+test.each(legal)('a compatible server accepts %s (%s)', (_label, profile, messages) => {
+  expect(judge(profile, { model: 'm', messages })).toEqual([])
+})
+
+test('the lenient reading accepts what only some templates and models refuse', () => {
+  const lenient = { reading: 'lenient' } as const
+  expect(judge('vllm', { model: 'm', messages: [user, user] }, lenient)).toEqual([])
+  expect(judge('groq', { model: 'm', messages: [user, calling('a')] }, lenient)).toEqual([])
+  expect(judge('mistral', { model: 'm', messages: [user], stream_options: {} }, lenient)).toEqual([])
+})
+
+test('Ollama accepts a list as tool content and loses its id', async () => {
+  const server = await pool.shared('ollama')
+  const content = [{ type: 'text', text: 'y' }]
+  const messages = [user, calling('a'), { role: 'tool', tool_call_id: 'a', content }]
+  const { status, body } = await post(server, { model: 'm', messages })
+  expect(status).toBe(200)
+  expect(body).toMatchObject({ choices: [{ message: { content: 'The tool returned: y' } }] })
+  expect(server.violations.at(-1)).toMatchObject({ code: 'X10', status: 200 })
 })

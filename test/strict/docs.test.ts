@@ -6,11 +6,14 @@ import { FAULT_KINDS, QUIRKS, STRICT_PROFILES } from '../../src/entries/testing.
 
 const page = readFileSync(new URL('../../docs/strict-servers.md', import.meta.url), 'utf8')
 
-test.each([...STRICT_PROFILES, ...FAULT_KINDS, ...QUIRKS])('the page explains `%s`', name => {
-  expect(page).toContain(`\`${name}\``)
-})
+test.each([...STRICT_PROFILES, ...FAULT_KINDS, ...QUIRKS])(
+  'the page about strict servers explains `%s`',
+  name => {
+    expect(page).toContain(`\`${name}\``)
+  },
+)
 
-test('the page has a row for every rule in the source, and no other', () => {
+test('the page about strict servers has a row for every rule in the source, and no other', () => {
   const root = new URL('../../src/testing/strict', import.meta.url).pathname
   const source = readdirSync(root, { recursive: true, encoding: 'utf8' })
     .filter(name => name.endsWith('.ts') && !name.endsWith('.test.ts'))

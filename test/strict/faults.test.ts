@@ -1,7 +1,7 @@
 import Anthropic from '@anthropic-ai/sdk'
 import { GoogleGenAI } from '@google/genai'
 import OpenAI from 'openai'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import {
   type Fault,
   type StrictProfile,
@@ -25,177 +25,178 @@ const bodyOf = (profile: StrictProfile, stream = false): Record<string, unknown>
 const TEXT = { text: 'one two three four five six seven eight nine' }
 const WIRES: StrictProfile[] = ['gemini-3', 'anthropic-4.6', 'openai-responses', 'openai-chat']
 
-describe('an HTTP fault has the body and the headers of its vendor', () => {
-  const table: [StrictProfile, Fault, number, unknown, Record<string, string>?][] = [
-    [
-      'gemini-3',
-      { kind: '429', retryAfter: 34 },
-      429,
-      {
-        error: {
-          code: 429,
-          status: 'RESOURCE_EXHAUSTED',
-          details: [
-            { '@type': 'type.googleapis.com/google.rpc.QuotaFailure' },
-            { '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '34s' },
-          ],
-        },
+const table: [StrictProfile, Fault, number, unknown, Record<string, string>?][] = [
+  [
+    'gemini-3',
+    { kind: '429', retryAfter: 34 },
+    429,
+    {
+      error: {
+        code: 429,
+        status: 'RESOURCE_EXHAUSTED',
+        details: [
+          { '@type': 'type.googleapis.com/google.rpc.QuotaFailure' },
+          { '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '34s' },
+        ],
       },
-    ],
-    [
-      'gemini-3',
-      { kind: 'quota' },
-      429,
-      { error: { details: [{ violations: [{ quotaId: expect.stringContaining('PerDay') }] }] } },
-    ],
-    ['gemini-3', { kind: '500' }, 500, { error: { code: 500, status: 'INTERNAL' } }],
-    [
-      'gemini-3',
-      { kind: '503' },
-      503,
-      { error: { message: 'The model is overloaded. Please try again later.', status: 'UNAVAILABLE' } },
-    ],
-    [
-      'gemini-3',
-      { kind: 'auth' },
-      400,
-      {
-        error: {
-          message: 'API key not valid. Please pass a valid API key.',
-          details: [{ reason: 'API_KEY_INVALID' }],
-        },
+    },
+  ],
+  [
+    'gemini-3',
+    { kind: 'quota' },
+    429,
+    { error: { details: [{ violations: [{ quotaId: expect.stringContaining('PerDay') }] }] } },
+  ],
+  ['gemini-3', { kind: '500' }, 500, { error: { code: 500, status: 'INTERNAL' } }],
+  [
+    'gemini-3',
+    { kind: '503' },
+    503,
+    { error: { message: 'The model is overloaded. Please try again later.', status: 'UNAVAILABLE' } },
+  ],
+  [
+    'gemini-3',
+    { kind: 'auth' },
+    400,
+    {
+      error: {
+        message: 'API key not valid. Please pass a valid API key.',
+        details: [{ reason: 'API_KEY_INVALID' }],
       },
-    ],
-    [
-      'gemini-3',
-      { kind: 'context-overflow' },
-      400,
-      {
-        error: {
-          message: 'The input token count (1114112) exceeds the maximum number of tokens allowed (1048576).',
-        },
+    },
+  ],
+  [
+    'gemini-3',
+    { kind: 'context-overflow' },
+    400,
+    {
+      error: {
+        message: 'The input token count (1114112) exceeds the maximum number of tokens allowed (1048576).',
       },
-    ],
-    [
-      'openai-chat',
-      { kind: '429', retryAfter: 2 },
-      429,
-      { error: { type: 'tokens', code: 'rate_limit_exceeded' } },
-      { 'retry-after': '2', 'retry-after-ms': '2000' },
-    ],
-    [
-      'openai-chat',
-      { kind: 'quota' },
-      429,
-      { error: { type: 'insufficient_quota', code: 'insufficient_quota' } },
-    ],
-    ['openai-chat', { kind: '500' }, 500, { error: { type: 'server_error' } }],
-    ['openai-chat', { kind: 'auth' }, 401, { error: { code: 'invalid_api_key' } }],
-    [
-      'openai-chat',
-      { kind: 'context-overflow' },
-      400,
-      {
-        error: {
-          message:
-            "This model's maximum context length is 128000 tokens. However, your messages resulted in 160008 tokens. Please reduce the length of the messages.",
-          code: 'context_length_exceeded',
-        },
+    },
+  ],
+  [
+    'openai-chat',
+    { kind: '429', retryAfter: 2 },
+    429,
+    { error: { type: 'tokens', code: 'rate_limit_exceeded' } },
+    { 'retry-after': '2', 'retry-after-ms': '2000' },
+  ],
+  [
+    'openai-chat',
+    { kind: 'quota' },
+    429,
+    { error: { type: 'insufficient_quota', code: 'insufficient_quota' } },
+  ],
+  ['openai-chat', { kind: '500' }, 500, { error: { type: 'server_error' } }],
+  ['openai-chat', { kind: 'auth' }, 401, { error: { code: 'invalid_api_key' } }],
+  [
+    'openai-chat',
+    { kind: 'context-overflow' },
+    400,
+    {
+      error: {
+        message:
+          "This model's maximum context length is 128000 tokens. However, your messages resulted in 160008 tokens. Please reduce the length of the messages.",
+        code: 'context_length_exceeded',
       },
-    ],
-    [
-      'openai-responses',
-      { kind: 'context-overflow' },
-      400,
-      {
-        error: {
-          message:
-            'Your input exceeds the context window of this model. Please adjust your input and try again.',
-          code: 'context_length_exceeded',
-        },
+    },
+  ],
+  [
+    'openai-responses',
+    { kind: 'context-overflow' },
+    400,
+    {
+      error: {
+        message:
+          'Your input exceeds the context window of this model. Please adjust your input and try again.',
+        code: 'context_length_exceeded',
       },
-    ],
-    [
-      'anthropic-4.6',
-      { kind: '429', retryAfter: 7 },
-      429,
-      {
-        type: 'error',
-        error: {
-          type: 'rate_limit_error',
-          message: expect.stringContaining("This request would exceed your organization's rate limit of"),
-        },
+    },
+  ],
+  [
+    'anthropic-4.6',
+    { kind: '429', retryAfter: 7 },
+    429,
+    {
+      type: 'error',
+      error: {
+        type: 'rate_limit_error',
+        message: expect.stringContaining("This request would exceed your organization's rate limit of"),
       },
-      { 'retry-after': '7' },
-    ],
-    ['anthropic-4.6', { kind: 'quota' }, 402, { error: { type: 'billing_error' } }],
-    ['anthropic-4.6', { kind: '529' }, 529, { error: { type: 'overloaded_error', message: 'Overloaded' } }],
-    [
-      'anthropic-4.6',
-      { kind: 'auth' },
-      401,
-      { error: { type: 'authentication_error', message: 'invalid x-api-key' } },
-    ],
-    [
-      'anthropic-4.6',
-      { kind: 'context-overflow' },
-      400,
-      { error: { message: 'prompt is too long: 213462 tokens > 200000 maximum' } },
-    ],
-    [
-      'mistral',
-      { kind: '429' },
-      429,
-      { object: 'error', type: 'rate_limited', raw_status_code: 429 },
-      { 'retry-after': '1' },
-    ],
-    ['mistral', { kind: 'auth' }, 401, { detail: 'Unauthorized' }],
-    ['deepseek-thinking', { kind: 'quota' }, 402, { error: { message: 'Insufficient Balance' } }],
-    [
-      'groq',
-      { kind: 'malformed-call' },
-      400,
-      { error: { code: 'tool_use_failed', failed_generation: expect.any(String) } },
-    ],
-    [
-      'ollama',
-      { kind: 'context-overflow' },
-      400,
-      { error: { message: 'the input length exceeds the context length' } },
-    ],
-  ]
-  test.each(table)('%s %j', async (profile, fault, status, body, headers = {}) => {
+    },
+    { 'retry-after': '7' },
+  ],
+  ['anthropic-4.6', { kind: 'quota' }, 402, { error: { type: 'billing_error' } }],
+  ['anthropic-4.6', { kind: '529' }, 529, { error: { type: 'overloaded_error', message: 'Overloaded' } }],
+  [
+    'anthropic-4.6',
+    { kind: 'auth' },
+    401,
+    { error: { type: 'authentication_error', message: 'invalid x-api-key' } },
+  ],
+  [
+    'anthropic-4.6',
+    { kind: 'context-overflow' },
+    400,
+    { error: { message: 'prompt is too long: 213462 tokens > 200000 maximum' } },
+  ],
+  [
+    'mistral',
+    { kind: '429' },
+    429,
+    { object: 'error', type: 'rate_limited', raw_status_code: 429 },
+    { 'retry-after': '1' },
+  ],
+  ['mistral', { kind: 'auth' }, 401, { detail: 'Unauthorized' }],
+  ['deepseek-thinking', { kind: 'quota' }, 402, { error: { message: 'Insufficient Balance' } }],
+  [
+    'groq',
+    { kind: 'malformed-call' },
+    400,
+    { error: { code: 'tool_use_failed', failed_generation: expect.any(String) } },
+  ],
+  [
+    'ollama',
+    { kind: 'context-overflow' },
+    400,
+    { error: { message: 'the input length exceeds the context length' } },
+  ],
+]
+test.each(table)(
+  'an HTTP fault of %s with %j has the body and headers of its vendor',
+  async (profile, fault, status, body, headers = {}) => {
     const server = await pool.start({ profile, faults: [fault] })
     const posted = await post(server, bodyOf(profile))
     expect(posted.status).toBe(status)
     expect(posted.body).toMatchObject(body as object)
     for (const [name, value] of Object.entries(headers)) expect(posted.headers.get(name)).toBe(value)
     expect(server.violations).toEqual([])
-  })
+  },
+)
 
-  test('only where it was asked for, and a retry gets the step that was missed', async () => {
-    const server = await pool.start({
-      profile: 'openai-chat',
-      script: [{ text: 'first' }, { text: 'second' }],
-      faults: [
-        { at: 0, kind: '503' },
-        { at: 2, kind: 'cut' },
-      ],
-    })
-    const client = new OpenAI({ apiKey: 'k', baseURL: server.baseUrl, maxRetries: 0, logLevel: 'off' })
-    const ask = () =>
-      client.chat.completions.create({ model: 'm', messages: [{ role: 'user', content: 'hi' }] }).then(
-        answer => answer.choices[0]?.message.content,
-        error => error.constructor.name as string,
-      )
-    expect([await ask(), await ask(), await ask(), await ask()]).toEqual([
-      'InternalServerError',
-      'first',
-      expect.any(String),
-      'second',
-    ])
-    expect(server.requests).toHaveLength(4)
+test('a fault happens only at its request, and a retry gets the step that was missed', async () => {
+  const server = await pool.start({
+    profile: 'openai-chat',
+    script: [{ text: 'first' }, { text: 'second' }],
+    faults: [
+      { at: 0, kind: '503' },
+      { at: 2, kind: 'cut' },
+    ],
   })
+  const client = new OpenAI({ apiKey: 'k', baseURL: server.baseUrl, maxRetries: 0, logLevel: 'off' })
+  const ask = () =>
+    client.chat.completions.create({ model: 'm', messages: [{ role: 'user', content: 'hi' }] }).then(
+      answer => answer.choices[0]?.message.content,
+      error => error.constructor.name as string,
+    )
+  expect([await ask(), await ask(), await ask(), await ask()]).toEqual([
+    'InternalServerError',
+    'first',
+    expect.any(String),
+    'second',
+  ])
+  expect(server.requests).toHaveLength(4)
 })
 
 interface Heard {
@@ -256,11 +257,11 @@ const HALF: Partial<Record<StrictProfile, number>> = {
 }
 const half = (profile: StrictProfile) => HALF[profile] ?? 2
 
-describe.each(WIRES)('a stream of %s as its own client receives it', profile => {
+for (const profile of WIRES) {
   const start = (kind: Fault['kind']) =>
     pool.start({ profile, script: () => TEXT, faults: [{ kind, afterEvents: half(profile) }] })
 
-  test('is whole when it drips, characters in pieces and all', async () => {
+  test(`the client of ${profile} reads a slow stream completely, with characters in pieces`, async () => {
     const server = await pool.start({
       profile,
       script: () => ({ text: 'sonnig 🌞 맑음 солнечно' }),
@@ -269,33 +270,33 @@ describe.each(WIRES)('a stream of %s as its own client receives it', profile => 
     expect(await listen(server)).toEqual({ text: 'sonnig 🌞 맑음 солнечно' })
   })
 
-  test('breaks off when the socket is cut', async () => {
+  test(`the client of ${profile} fails when the socket of a stream is cut`, async () => {
     const heard = await listen(await start('cut'))
     expect(heard.error).toMatchObject({ message: expect.stringContaining('terminated') })
     expect(heard.text).not.toBe('')
     expect(TEXT.text.startsWith(heard.text) && heard.text !== TEXT.text).toBe(true)
   })
 
-  test('fails with the error that was sent into it', async () => {
+  test(`the client of ${profile} fails with the error in a stream`, async () => {
     const heard = await listen(await start('error-in-stream'))
     expect(heard.text).not.toBe('')
     expect(JSON.stringify(heard.error) + String(heard.error)).toMatch(/overloaded|server had an error/i)
   })
 
-  test('does not parse when it holds garbage', async () => {
+  test(`the client of ${profile} cannot parse a stream with garbage`, async () => {
     const heard = await listen(await start('garbage'))
     expect(heard.error).toBeDefined()
     expect(heard.text).not.toBe(TEXT.text)
   })
 
-  test('ends without its last event, which the client does not notice', async () => {
+  test(`the client of ${profile} does not notice a stream without its last event`, async () => {
     const server = await start('no-terminal')
     expect(await listen(server)).toEqual(TEXT)
     const { text } = await post(server, bodyOf(profile, true), { stream: true })
     expect(text).not.toMatch(/finishReason|"finish_reason":"|message_stop|response\.completed|\[DONE\]/)
   })
 
-  test('hangs until the client closes the connection', async () => {
+  test(`a stream of ${profile} hangs until the client closes the connection`, async () => {
     const server = await start('hang')
     const abort = new AbortController()
     const heard = listen(server, abort.signal)
@@ -306,7 +307,7 @@ describe.each(WIRES)('a stream of %s as its own client receives it', profile => 
     expect((await heard).text).not.toBe(TEXT.text)
   })
 
-  test('is blocked', async () => {
+  test(`a blocked answer of ${profile} has the fields of its vendor`, async () => {
     const server = await start('blocked')
     const { status, body } = await post(server, bodyOf(profile))
     expect(status).toBe(200)
@@ -315,22 +316,25 @@ describe.each(WIRES)('a stream of %s as its own client receives it', profile => 
     )
   })
 
-  test('holds a call that the model did not finish', async () => {
+  test(`a stream of ${profile} can hold a call that the model did not finish`, async () => {
     const server = await start('malformed-call')
     const { text } = await post(server, bodyOf(profile, true), { stream: true })
     expect(text).toMatch(/MALFORMED_FUNCTION_CALL|"stop_reason":"max_tokens"|max_output_tokens|tool_calls/)
     expect(text).not.toContain('in the middle\\"}')
   })
-})
+}
 
-describe.each(WIRES)('a whole answer of %s', profile => {
-  test.each(['cut', 'garbage'] as const)('cannot be read after %s', async kind => {
-    const server = await pool.start({ profile, script: () => TEXT, faults: [{ kind }] })
-    const read = post(server, bodyOf(profile)).then(posted => posted.body)
-    expect(await read.catch(() => undefined)).toBeUndefined()
-  })
+for (const profile of WIRES) {
+  test.each(['cut', 'garbage'] as const)(
+    `a whole answer of ${profile} cannot be read after %s`,
+    async kind => {
+      const server = await pool.start({ profile, script: () => TEXT, faults: [{ kind }] })
+      const read = post(server, bodyOf(profile)).then(posted => posted.body)
+      expect(await read.catch(() => undefined)).toBeUndefined()
+    },
+  )
 
-  test('lacks its finish reason when it has no terminal', async () => {
+  test(`a whole answer of ${profile} without a terminal lacks its finish reason`, async () => {
     const server = await pool.start({ profile, script: () => TEXT, faults: [{ kind: 'no-terminal' }] })
     const { body } = await post(server, bodyOf(profile))
     expect(JSON.stringify(body)).toContain(TEXT.text)
@@ -339,61 +343,59 @@ describe.each(WIRES)('a whole answer of %s', profile => {
     )
   })
 
-  test('is an HTTP error when the error would have been in the stream', async () => {
+  test(`a whole answer of ${profile} is an HTTP error when the error would have been in the stream`, async () => {
     const server = await pool.start({ profile, faults: [{ kind: 'error-in-stream' }] })
     expect((await post(server, bodyOf(profile))).status).toBe(500)
   })
+}
+
+test('a strict server asks for its key when it has one, and never shows it', async () => {
+  const server = await pool.start({ profile: 'gemini-3', apiKey: 'secret' })
+  expect((await post(server, bodyOf('gemini-3'))).status).toBe(400)
+  expect((await post(server, bodyOf('gemini-3'), { headers: { 'x-goog-api-key': 'secret' } })).status).toBe(
+    200,
+  )
+  const path = '/v1beta/models/m:generateContent?key=secret&x=1'
+  expect((await post(server, bodyOf('gemini-3'), { path })).status).toBe(200)
+  expect(JSON.stringify(server.requests)).not.toContain('secret')
+  expect(server.requests.at(-1)?.path).toBe('/v1beta/models/m:generateContent?x=1')
 })
 
-describe('a server', () => {
-  test('asks for its key when it has one, and never shows it', async () => {
-    const server = await pool.start({ profile: 'gemini-3', apiKey: 'secret' })
-    expect((await post(server, bodyOf('gemini-3'))).status).toBe(400)
-    expect((await post(server, bodyOf('gemini-3'), { headers: { 'x-goog-api-key': 'secret' } })).status).toBe(
-      200,
-    )
-    const path = '/v1beta/models/m:generateContent?key=secret&x=1'
-    expect((await post(server, bodyOf('gemini-3'), { path })).status).toBe(200)
-    expect(JSON.stringify(server.requests)).not.toContain('secret')
-    expect(server.requests.at(-1)?.path).toBe('/v1beta/models/m:generateContent?x=1')
-  })
+test('a strict server answers other paths with 404', async () => {
+  const server = await pool.shared('openai-chat')
+  const { status, body } = await post(server, {}, { path: '/v1/nothing' })
+  expect(status).toBe(404)
+  expect(body).toMatchObject({ error: { message: 'Invalid URL (POST /v1/nothing)' } })
+})
 
-  test('does not know other paths', async () => {
-    const server = await pool.shared('openai-chat')
-    const { status, body } = await post(server, {}, { path: '/v1/nothing' })
-    expect(status).toBe(404)
-    expect(body).toMatchObject({ error: { message: 'Invalid URL (POST /v1/nothing)' } })
-  })
+test('a strict server closes while a client is connected', async () => {
+  const server = await startStrictProvider({ profile: 'openai-chat', faults: [{ kind: 'hang' }] })
+  const waiting = post(server, bodyOf('openai-chat')).catch(() => 'gone')
+  for (let turn = 0; turn < 1000 && server.requests.length === 0; turn += 1) {
+    await new Promise(resolve => setTimeout(resolve, 1))
+  }
+  await server.close()
+  expect(await waiting).toBe('gone')
+  await server.close()
+})
 
-  test('closes while a client hangs on', async () => {
-    const server = await startStrictProvider({ profile: 'openai-chat', faults: [{ kind: 'hang' }] })
-    const waiting = post(server, bodyOf('openai-chat')).catch(() => 'gone')
-    for (let turn = 0; turn < 1000 && server.requests.length === 0; turn += 1) {
-      await new Promise(resolve => setTimeout(resolve, 1))
-    }
-    await server.close()
-    expect(await waiting).toBe('gone')
-    await server.close()
+test('a strict server does not start with an unknown profile or an unusable port', async () => {
+  const profile = 'gemini-9' as StrictProfile
+  await expect(startStrictProvider({ profile })).rejects.toMatchObject({ code: 'invalid-argument' })
+  const { port } = await pool.shared('openai-chat')
+  await expect(startStrictProvider({ profile: 'ollama', port })).rejects.toMatchObject({
+    code: 'invalid-argument',
   })
+})
 
-  test('does not start with a profile or a port that it cannot have', async () => {
-    const profile = 'gemini-9' as StrictProfile
-    await expect(startStrictProvider({ profile })).rejects.toMatchObject({ code: 'invalid-argument' })
-    const { port } = await pool.shared('openai-chat')
-    await expect(startStrictProvider({ profile: 'ollama', port })).rejects.toMatchObject({
-      code: 'invalid-argument',
-    })
+test('a strict server reports that its script failed', async () => {
+  const server = await pool.start({
+    profile: 'openai-chat',
+    script: () => {
+      throw new TypeError('no such step')
+    },
   })
-
-  test('says so when its script fails', async () => {
-    const server = await pool.start({
-      profile: 'openai-chat',
-      script: () => {
-        throw new TypeError('no such step')
-      },
-    })
-    const { status, text } = await post(server, bodyOf('openai-chat'))
-    expect(status).toBe(500)
-    expect(text).toContain('no such step')
-  })
+  const { status, text } = await post(server, bodyOf('openai-chat'))
+  expect(status).toBe(500)
+  expect(text).toContain('no such step')
 })

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { judge, mintSignature, type StrictProfile } from '../../src/entries/testing.js'
 import { post, serverPool } from './support.js'
 
@@ -266,221 +266,215 @@ function altered(signature: string): string {
   return `${signature.slice(0, 20)}${signature[20] === 'A' ? 'B' : 'A'}${signature.slice(21)}`
 }
 
-describe('Gemini refuses', () => {
-  test.each(refused)('%s', async (label, profile, request, message) => {
-    const server = await pool.shared(profile)
-    const body = Array.isArray(request) ? { contents: request } : request
-    const { status, body: answered } = await post(server, body)
-    expect({ status, answered }).toMatchObject({
-      status: 400,
-      answered: { error: { code: 400, message, status: 'INVALID_ARGUMENT' } },
-    })
-    const last = server.violations.at(-1)
-    expect(last).toMatchObject({ message, status: 400, requestIndex: server.requests.length - 1 })
-    if (label.startsWith('G')) expect(last?.code).toBe(label.split(' ')[0])
-    expect(server.requests.at(-1)?.body).toEqual(body)
+test.each(refused)('Gemini refuses %s', async (label, profile, request, message) => {
+  const server = await pool.shared(profile)
+  const body = Array.isArray(request) ? { contents: request } : request
+  const { status, body: answered } = await post(server, body)
+  expect({ status, answered }).toMatchObject({
+    status: 400,
+    answered: { error: { code: 400, message, status: 'INVALID_ARGUMENT' } },
   })
+  const last = server.violations.at(-1)
+  expect(last).toMatchObject({ message, status: 400, requestIndex: server.requests.length - 1 })
+  if (label.startsWith('G')) expect(last?.code).toBe(label.split(' ')[0])
+  expect(server.requests.at(-1)?.body).toEqual(body)
+})
 
-  test('G12 ids where Vertex did not know them yet', async () => {
-    const server = await pool.start({ profile: 'gemini-3', quirks: ['old-vertex'] })
-    const { body } = await post(server, {
-      contents: [user, { role: 'model', parts: [{ text: 'a' }, signed('f', 'abc12345')] }, answer],
-    })
-    expect(body).toMatchObject({
-      error: {
-        message:
-          'Invalid JSON payload received. Unknown name "id" at \'contents[1].parts[1].function_call\': Cannot find field.',
+test('Gemini refuses ids where Vertex did not know them yet (G12)', async () => {
+  const server = await pool.start({ profile: 'gemini-3', quirks: ['old-vertex'] })
+  const { body } = await post(server, {
+    contents: [user, { role: 'model', parts: [{ text: 'a' }, signed('f', 'abc12345')] }, answer],
+  })
+  expect(body).toMatchObject({
+    error: {
+      message:
+        'Invalid JSON payload received. Unknown name "id" at \'contents[1].parts[1].function_call\': Cannot find field.',
+    },
+  })
+  expect(server.violations[0]?.code).toBe('G12')
+})
+
+test('Gemini refuses a prompt over the window (G14)', async () => {
+  const server = await pool.start({ profile: 'gemini-3', contextWindow: 100 })
+  const { body } = await post(server, { contents: [{ role: 'user', parts: [{ text: 'x'.repeat(400) }] }] })
+  expect(body).toMatchObject({
+    error: { message: 'The input token count (113) exceeds the maximum number of tokens allowed (100).' },
+  })
+})
+
+test('Gemini refuses with an array around the error when the stream is not SSE', async () => {
+  const server = await pool.shared('gemini-3')
+  const path = '/v1beta/models/m:streamGenerateContent'
+  const { body } = await post(server, { contents: [] }, { path })
+  expect(body).toMatchObject([{ error: { code: 400 } }])
+})
+
+test.each([
+  ['G17', [user, call, { role: 'user', parts: [result(), { text: 'and?' }] }]],
+  [
+    'G18',
+    [
+      user,
+      { role: 'model', parts: [{ ...signed('f', 'abcd1234'), functionCall: { name: 'f', args } }] },
+      answer,
+    ],
+  ],
+  ['G18', [user, { role: 'model', parts: [signed('f', 'abcd1234')] }, answer]],
+])('Gemini answers with an empty text after a break of %s', async (code, contents) => {
+  const server = await pool.shared('gemini-3')
+  const { status, body } = await post(server, { contents })
+  expect(status).toBe(200)
+  expect(body).toMatchObject({
+    candidates: [{ content: { parts: [{ text: '' }] }, finishReason: 'STOP' }],
+  })
+  expect(server.violations.at(-1)).toMatchObject({ code, status: 200 })
+})
+
+const legal: [string, StrictProfile, unknown[]][] = [
+  ['seven user contents in a row', 'gemini-3', Array(7).fill(user)],
+  ['a response content and then a user text', 'gemini-3-strict', [user, call, answer, user]],
+  [
+    'parallel calls with only the first signed',
+    'gemini-3-strict',
+    [
+      user,
+      { role: 'model', parts: [signed(), unsigned(), unsigned()] },
+      { role: 'user', parts: [result(), result(), result()] },
+    ],
+  ],
+  [
+    'text and a call in one content',
+    'gemini-3',
+    [user, { role: 'model', parts: [{ text: 'let me see' }, signed()] }, answer],
+  ],
+  [
+    'unsigned calls of an earlier turn',
+    'gemini-3',
+    [user, { role: 'model', parts: [unsigned()] }, answer, model, user],
+  ],
+  [
+    'the documented dummies',
+    'gemini-3',
+    [
+      user,
+      { role: 'model', parts: [{ ...unsigned(), thoughtSignature: 'skip_thought_signature_validator' }] },
+      answer,
+    ],
+  ],
+  [
+    'the other dummy',
+    'gemini-3',
+    [
+      user,
+      {
+        role: 'model',
+        parts: [{ ...unsigned(), thoughtSignature: 'context_engineering_is_the_way_to_go' }],
       },
-    })
-    expect(server.violations[0]?.code).toBe('G12')
-  })
-
-  test('G14 a prompt that exceeds the window', async () => {
-    const server = await pool.start({ profile: 'gemini-3', contextWindow: 100 })
-    const { body } = await post(server, { contents: [{ role: 'user', parts: [{ text: 'x'.repeat(400) }] }] })
-    expect(body).toMatchObject({
-      error: { message: 'The input token count (113) exceeds the maximum number of tokens allowed (100).' },
-    })
-  })
-
-  test('with an array around the error when the stream is not SSE', async () => {
-    const server = await pool.shared('gemini-3')
-    const path = '/v1beta/models/m:streamGenerateContent'
-    const { body } = await post(server, { contents: [] }, { path })
-    expect(body).toMatchObject([{ error: { code: 400 } }])
-  })
+      answer,
+    ],
+  ],
+  [
+    'two call contents that are answered together',
+    'gemini-2',
+    [user, call, call, { role: 'user', parts: [result(), result()] }],
+  ],
+  [
+    'media beside a response',
+    'gemini-2',
+    [
+      user,
+      call,
+      { role: 'user', parts: [result(), { inlineData: { mimeType: 'image/png', data: 'aGk=' } }] },
+    ],
+  ],
+  [
+    'ids',
+    'gemini-2',
+    [
+      user,
+      { role: 'model', parts: [signed('f', 'a1b2c3d4')] },
+      { role: 'user', parts: [result('f', 'a1b2c3d4')] },
+    ],
+  ],
+  [
+    'a part that holds only a signature',
+    'gemini-3',
+    [user, { role: 'model', parts: [{ text: 'a' }, { thoughtSignature: mintSignature('gemini') }] }, user],
+  ],
+  [
+    'an empty signed text part',
+    'gemini-3-strict',
+    [
+      user,
+      { role: 'model', parts: [{ text: 'a' }, { text: '', thoughtSignature: mintSignature('gemini') }] },
+      user,
+    ],
+  ],
+  ['a trailing model turn on older models', 'gemini-3', [user, model]],
+  ['consecutive model texts', 'gemini-3-strict', [user, model, model, user]],
+  [
+    'media inside a response',
+    'gemini-3',
+    [
+      user,
+      call,
+      {
+        role: 'user',
+        parts: [
+          {
+            functionResponse: {
+              name: 'f',
+              response: {},
+              parts: [{ inlineData: { mimeType: 'image/png', data: 'aGk=' } }],
+            },
+          },
+        ],
+      },
+    ],
+  ],
+  [
+    'snake case',
+    'gemini-3',
+    [
+      user,
+      {
+        role: 'model',
+        parts: [
+          {
+            function_call: { name: 'f', args },
+            thought_signature: mintSignature('gemini', { name: 'f', args }),
+          },
+        ],
+      },
+      { role: 'user', parts: [{ function_response: { name: 'f', response: { a: 1 } } }] },
+    ],
+  ],
+]
+test.each(legal)('Gemini accepts %s', async (_label, profile, contents) => {
+  const server = await pool.shared(profile)
+  const before = server.violations.length
+  const { status } = await post(server, { contents, tools: [{ functionDeclarations: [{ name: 'f' }] }] })
+  expect(server.violations.slice(before)).toEqual([])
+  expect(status).toBe(200)
 })
 
-describe('Gemini answers with nothing', () => {
-  test.each([
-    ['G17', [user, call, { role: 'user', parts: [result(), { text: 'and?' }] }]],
-    [
-      'G18',
-      [
-        user,
-        { role: 'model', parts: [{ ...signed('f', 'abcd1234'), functionCall: { name: 'f', args } }] },
-        answer,
-      ],
-    ],
-    ['G18', [user, { role: 'model', parts: [signed('f', 'abcd1234')] }, answer]],
-  ])('%s', async (code, contents) => {
-    const server = await pool.shared('gemini-3')
-    const { status, body } = await post(server, { contents })
-    expect(status).toBe(200)
-    expect(body).toMatchObject({
-      candidates: [{ content: { parts: [{ text: '' }] }, finishReason: 'STOP' }],
-    })
-    expect(server.violations.at(-1)).toMatchObject({ code, status: 200 })
-  })
-})
-
-describe('Gemini accepts', () => {
-  const legal: [string, StrictProfile, unknown[]][] = [
-    ['seven user contents in a row', 'gemini-3', Array(7).fill(user)],
-    ['a response content and then a user text', 'gemini-3-strict', [user, call, answer, user]],
-    [
-      'parallel calls with only the first signed',
-      'gemini-3-strict',
-      [
-        user,
-        { role: 'model', parts: [signed(), unsigned(), unsigned()] },
-        { role: 'user', parts: [result(), result(), result()] },
-      ],
-    ],
-    [
-      'text and a call in one content',
-      'gemini-3',
-      [user, { role: 'model', parts: [{ text: 'let me see' }, signed()] }, answer],
-    ],
-    [
-      'unsigned calls of an earlier turn',
-      'gemini-3',
-      [user, { role: 'model', parts: [unsigned()] }, answer, model, user],
-    ],
-    [
-      'the documented dummies',
-      'gemini-3',
-      [
-        user,
-        { role: 'model', parts: [{ ...unsigned(), thoughtSignature: 'skip_thought_signature_validator' }] },
-        answer,
-      ],
-    ],
-    [
-      'the other dummy',
-      'gemini-3',
-      [
-        user,
-        {
-          role: 'model',
-          parts: [{ ...unsigned(), thoughtSignature: 'context_engineering_is_the_way_to_go' }],
-        },
-        answer,
-      ],
-    ],
-    [
-      'two call contents that are answered together',
-      'gemini-2',
-      [user, call, call, { role: 'user', parts: [result(), result()] }],
-    ],
-    [
-      'media beside a response',
-      'gemini-2',
-      [
-        user,
-        call,
-        { role: 'user', parts: [result(), { inlineData: { mimeType: 'image/png', data: 'aGk=' } }] },
-      ],
-    ],
-    [
-      'ids',
-      'gemini-2',
-      [
-        user,
-        { role: 'model', parts: [signed('f', 'a1b2c3d4')] },
-        { role: 'user', parts: [result('f', 'a1b2c3d4')] },
-      ],
-    ],
-    [
-      'a part that holds only a signature',
-      'gemini-3',
-      [user, { role: 'model', parts: [{ text: 'a' }, { thoughtSignature: mintSignature('gemini') }] }, user],
-    ],
-    [
-      'an empty signed text part',
-      'gemini-3-strict',
-      [
-        user,
-        { role: 'model', parts: [{ text: 'a' }, { text: '', thoughtSignature: mintSignature('gemini') }] },
-        user,
-      ],
-    ],
-    ['a trailing model turn on older models', 'gemini-3', [user, model]],
-    ['consecutive model texts', 'gemini-3-strict', [user, model, model, user]],
-    [
-      'media inside a response',
-      'gemini-3',
-      [
-        user,
-        call,
-        {
-          role: 'user',
-          parts: [
-            {
-              functionResponse: {
-                name: 'f',
-                response: {},
-                parts: [{ inlineData: { mimeType: 'image/png', data: 'aGk=' } }],
-              },
-            },
-          ],
-        },
-      ],
-    ],
-    [
-      'snake case',
-      'gemini-3',
-      [
-        user,
-        {
-          role: 'model',
-          parts: [
-            {
-              function_call: { name: 'f', args },
-              thought_signature: mintSignature('gemini', { name: 'f', args }),
-            },
-          ],
-        },
-        { role: 'user', parts: [{ function_response: { name: 'f', response: { a: 1 } } }] },
-      ],
-    ],
-  ]
-  test.each(legal)('%s', async (_label, profile, contents) => {
-    const server = await pool.shared(profile)
-    const before = server.violations.length
-    const { status } = await post(server, { contents, tools: [{ functionDeclarations: [{ name: 'f' }] }] })
-    expect(server.violations.slice(before)).toEqual([])
-    expect(status).toBe(200)
-  })
-
-  const lenient: [string, StrictProfile, unknown[]][] = [
-    ['role function', 'gemini-3', [user, call, { ...answer, role: 'function' }]],
-    ['a leading model text', 'gemini-3', [model, user]],
-    ['model text and then a call', 'gemini-2', [user, model, call, answer]],
-    [
-      'responses split over contents',
-      'gemini-2',
-      [user, { role: 'model', parts: [signed(), unsigned()] }, answer, answer],
-    ],
-    [
-      'text beside a response',
-      'gemini-3-strict',
-      [user, call, { role: 'user', parts: [result(), { text: 'and?' }] }],
-    ],
-    ['a missing role', 'gemini-2', [{ parts: [{ text: 'hi' }] }]],
-  ]
-  test.each(lenient)('%s, in the lenient reading only', (_label, profile, contents) => {
-    expect(judge(profile, { contents }, { reading: 'lenient' })).toEqual([])
-    expect(judge(profile, { contents })).not.toEqual([])
-  })
+const lenient: [string, StrictProfile, unknown[]][] = [
+  ['role function', 'gemini-3', [user, call, { ...answer, role: 'function' }]],
+  ['a leading model text', 'gemini-3', [model, user]],
+  ['model text and then a call', 'gemini-2', [user, model, call, answer]],
+  [
+    'responses split over contents',
+    'gemini-2',
+    [user, { role: 'model', parts: [signed(), unsigned()] }, answer, answer],
+  ],
+  [
+    'text beside a response',
+    'gemini-3-strict',
+    [user, call, { role: 'user', parts: [result(), { text: 'and?' }] }],
+  ],
+  ['a missing role', 'gemini-2', [{ parts: [{ text: 'hi' }] }]],
+]
+test.each(lenient)('Gemini accepts %s in the lenient reading only', (_label, profile, contents) => {
+  expect(judge(profile, { contents }, { reading: 'lenient' })).toEqual([])
+  expect(judge(profile, { contents })).not.toEqual([])
 })

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { judge } from '../../src/entries/testing.js'
 import { post, serverPool, WEATHER_SCHEMA } from './support.js'
 
@@ -207,115 +207,102 @@ const refused: [string, unknown[] | Record<string, unknown>, Expected][] = [
   ],
 ]
 
-describe('OpenAI Chat Completions refuses', () => {
-  test.each(refused)('%s', async (label, request, { message, param, code }) => {
-    const server = await pool.shared('openai-chat')
-    const body = Array.isArray(request)
-      ? { model: 'gpt-4.1', messages: request }
-      : { model: 'gpt-4.1', ...request }
-    const posted = await post(server, body)
-    expect(posted.status).toBe(400)
-    expect(posted.body).toEqual({ error: { message, type: 'invalid_request_error', param, code } })
-    const last = server.violations.at(-1)
-    expect(last).toMatchObject({ message, requestIndex: server.requests.length - 1 })
-    if (/^C\d/.test(label)) expect(last?.code).toBe(label.split(' ')[0])
-  })
+test.each(refused)('OpenAI Chat Completions refuses %s', async (label, request, { message, param, code }) => {
+  const server = await pool.shared('openai-chat')
+  const body = Array.isArray(request)
+    ? { model: 'gpt-4.1', messages: request }
+    : { model: 'gpt-4.1', ...request }
+  const posted = await post(server, body)
+  expect(posted.status).toBe(400)
+  expect(posted.body).toEqual({ error: { message, type: 'invalid_request_error', param, code } })
+  const last = server.violations.at(-1)
+  expect(last).toMatchObject({ message, requestIndex: server.requests.length - 1 })
+  if (/^C\d/.test(label)) expect(last?.code).toBe(label.split(' ')[0])
+})
 
-  test('C10 a prompt that exceeds the window', async () => {
-    const server = await pool.start({ profile: 'openai-chat', contextWindow: 50 })
-    const { body } = await post(server, {
-      model: 'm',
-      messages: [{ role: 'user', content: 'x'.repeat(300) }],
-    })
-    expect(body).toEqual({
-      error: {
-        message:
-          "This model's maximum context length is 50 tokens. However, your messages resulted in 89 tokens. Please reduce the length of the messages.",
-        type: 'invalid_request_error',
-        param: 'messages',
-        code: 'context_length_exceeded',
-      },
-    })
+test('OpenAI Chat Completions refuses a prompt over the window (C10)', async () => {
+  const server = await pool.start({ profile: 'openai-chat', contextWindow: 50 })
+  const { body } = await post(server, {
+    model: 'm',
+    messages: [{ role: 'user', content: 'x'.repeat(300) }],
   })
-
-  test('a body that is not JSON, and keeps its text', async () => {
-    const server = await pool.shared('openai-chat')
-    const { status, body } = await post(server, '{"model": ')
-    expect(status).toBe(400)
-    expect(body).toMatchObject({
-      error: { message: expect.stringContaining('We could not parse the JSON body') },
-    })
-    expect(server.requests.at(-1)?.body).toBe('{"model": ')
-  })
-
-  test('in the order of its validator: keys, types, roles, content, pairing', () => {
-    const body = {
-      model: 'm',
-      messages: [
-        { role: 'tool', content: null },
-        { role: 'nobody', content: 5 },
-      ],
-      foo: 1,
-    }
-    expect(judge('openai-chat', body).map(violation => violation.code)).toEqual([
-      'C-schema',
-      'C-schema',
-      'C8',
-      'C6',
-      'C3',
-      'C2',
-    ])
+  expect(body).toEqual({
+    error: {
+      message:
+        "This model's maximum context length is 50 tokens. However, your messages resulted in 89 tokens. Please reduce the length of the messages.",
+      type: 'invalid_request_error',
+      param: 'messages',
+      code: 'context_length_exceeded',
+    },
   })
 })
 
-describe('OpenAI Chat Completions accepts', () => {
-  const legal: [string, Record<string, unknown>][] = [
-    [
-      'consecutive roles',
-      {
-        messages: [
-          user,
-          user,
-          { role: 'assistant', content: 'a' },
-          { role: 'assistant', content: 'b' },
-          user,
-        ],
-      },
-    ],
-    ['an assistant first and last', { messages: [{ role: 'assistant', content: 'a' }] }],
-    [
-      'parallel calls with results in any order',
-      { messages: [user, assistant('a', 'b'), tool('b'), tool('a')] },
-    ],
-    [
-      'system notes between turns',
-      { messages: [user, { role: 'system', content: 's' }, { role: 'developer', content: 'd' }, user] },
-    ],
-    ['empty text', { messages: [{ role: 'user', content: '' }] }],
-    [
-      'an image from the user',
-      { messages: [{ role: 'user', content: [{ type: 'text', text: 'a' }, image] }] },
-    ],
-    ['its own refusal', { messages: [user, { role: 'assistant', content: null, refusal: 'no' }, user] }],
-    [
-      'tools',
-      {
-        messages: [user],
-        tools: [{ type: 'function', function: { name: 'f', parameters: WEATHER_SCHEMA } }],
-        tool_choice: 'auto',
-      },
-    ],
-    [
-      'the same ids in a later turn',
-      { messages: [user, assistant('a'), tool('a'), user, assistant('a'), tool('a')] },
-    ],
-  ]
-  test.each(legal)('%s', (_label, body) => {
-    expect(judge('openai-chat', { model: 'm', ...body })).toEqual([])
+test('OpenAI Chat Completions refuses a body that is not JSON, and records its text', async () => {
+  const server = await pool.shared('openai-chat')
+  const { status, body } = await post(server, '{"model": ')
+  expect(status).toBe(400)
+  expect(body).toMatchObject({
+    error: { message: expect.stringContaining('We could not parse the JSON body') },
   })
+  expect(server.requests.at(-1)?.body).toBe('{"model": ')
+})
 
-  test('a repeated result, in the lenient reading only', () => {
-    const body = { model: 'm', messages: [user, assistant('a'), tool('a'), tool('a')] }
-    expect(judge('openai-chat', body, { reading: 'lenient' })).toEqual([])
-  })
+test('OpenAI Chat Completions refuses in the order of its validator: keys, types, roles, content, pairing', () => {
+  const body = {
+    model: 'm',
+    messages: [
+      { role: 'tool', content: null },
+      { role: 'nobody', content: 5 },
+    ],
+    foo: 1,
+  }
+  expect(judge('openai-chat', body).map(violation => violation.code)).toEqual([
+    'C-schema',
+    'C-schema',
+    'C8',
+    'C6',
+    'C3',
+    'C2',
+  ])
+})
+
+const legal: [string, Record<string, unknown>][] = [
+  [
+    'consecutive roles',
+    {
+      messages: [user, user, { role: 'assistant', content: 'a' }, { role: 'assistant', content: 'b' }, user],
+    },
+  ],
+  ['an assistant first and last', { messages: [{ role: 'assistant', content: 'a' }] }],
+  [
+    'parallel calls with results in any order',
+    { messages: [user, assistant('a', 'b'), tool('b'), tool('a')] },
+  ],
+  [
+    'system notes between turns',
+    { messages: [user, { role: 'system', content: 's' }, { role: 'developer', content: 'd' }, user] },
+  ],
+  ['empty text', { messages: [{ role: 'user', content: '' }] }],
+  ['an image from the user', { messages: [{ role: 'user', content: [{ type: 'text', text: 'a' }, image] }] }],
+  ['its own refusal', { messages: [user, { role: 'assistant', content: null, refusal: 'no' }, user] }],
+  [
+    'tools',
+    {
+      messages: [user],
+      tools: [{ type: 'function', function: { name: 'f', parameters: WEATHER_SCHEMA } }],
+      tool_choice: 'auto',
+    },
+  ],
+  [
+    'the same ids in a later turn',
+    { messages: [user, assistant('a'), tool('a'), user, assistant('a'), tool('a')] },
+  ],
+]
+test.each(legal)('OpenAI Chat Completions accepts %s', (_label, body) => {
+  expect(judge('openai-chat', { model: 'm', ...body })).toEqual([])
+})
+
+test('OpenAI Chat Completions accepts a repeated result in the lenient reading only', () => {
+  const body = { model: 'm', messages: [user, assistant('a'), tool('a'), tool('a')] }
+  expect(judge('openai-chat', body, { reading: 'lenient' })).toEqual([])
 })

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { judge, mintReasoningId, mintSignature } from '../../src/entries/testing.js'
 import { post, serverPool } from './support.js'
 
@@ -159,62 +159,63 @@ const refused: [string, unknown, Expected][] = [
   ],
 ]
 
-describe('OpenAI Responses refuses', () => {
-  test.each(refused)('%s', async (label, input, { status = 400, message, param, code }) => {
+test.each(refused)(
+  'OpenAI Responses refuses %s',
+  async (label, input, { status = 400, message, param, code }) => {
     const server = await pool.shared('openai-responses')
     const posted = await post(server, { model: 'gpt-5.6', input, store: false })
     expect(posted.body).toEqual({ error: { message, type: 'invalid_request_error', param, code } })
     expect(posted.status).toBe(status)
     if (/^R\d/.test(label)) expect(server.violations.at(-1)?.code).toBe(label.split(' ')[0])
-  })
+  },
+)
 
-  test('R4 a call without the reasoning that led to it', async () => {
-    const server = await pool.start({
-      profile: 'openai-responses',
-      script: [{ thinking: 'hm', toolCalls: [{ name: 'f', args: {} }] }],
-    })
-    const first = (await post(server, { model: 'm', input: [user] })).body as {
-      output: { id: string; call_id?: string }[]
-    }
-    const [thought, called] = first.output
-    const { body } = await post(server, { model: 'm', input: [user, called, output(called?.call_id ?? '')] })
-    expect(body).toMatchObject({
-      error: {
-        message: `Item '${called?.id}' of type 'function_call' was provided without its required 'reasoning' item: '${thought?.id}'.`,
-      },
-    })
-    expect(server.violations.map(violation => violation.code)).toEqual(['R4'])
+test('OpenAI Responses refuses a call without the reasoning that led to it (R4)', async () => {
+  const server = await pool.start({
+    profile: 'openai-responses',
+    script: [{ thinking: 'hm', toolCalls: [{ name: 'f', args: {} }] }],
   })
-
-  test('R9 input that exceeds the window', async () => {
-    const server = await pool.start({ profile: 'openai-responses', contextWindow: 20 })
-    const { body } = await post(server, { model: 'm', input: 'x'.repeat(200) })
-    expect(body).toEqual({
-      error: {
-        message:
-          'Your input exceeds the context window of this model. Please adjust your input and try again.',
-        type: 'invalid_request_error',
-        param: 'input',
-        code: 'context_length_exceeded',
-      },
-    })
+  const first = (await post(server, { model: 'm', input: [user] })).body as {
+    output: { id: string; call_id?: string }[]
+  }
+  const [thought, called] = first.output
+  const { body } = await post(server, { model: 'm', input: [user, called, output(called?.call_id ?? '')] })
+  expect(body).toMatchObject({
+    error: {
+      message: `Item '${called?.id}' of type 'function_call' was provided without its required 'reasoning' item: '${thought?.id}'.`,
+    },
   })
+  expect(server.violations.map(violation => violation.code)).toEqual(['R4'])
+})
 
-  test('a response that it does not know', () => {
-    const body = { model: 'm', input: 'a', previous_response_id: 'resp_x' }
-    expect(judge('openai-responses', body)).toMatchObject([
-      { message: "Previous response with id 'resp_x' not found.", errorCode: 'previous_response_not_found' },
-    ])
+test('OpenAI Responses refuses input over the window (R9)', async () => {
+  const server = await pool.start({ profile: 'openai-responses', contextWindow: 20 })
+  const { body } = await post(server, { model: 'm', input: 'x'.repeat(200) })
+  expect(body).toEqual({
+    error: {
+      message: 'Your input exceeds the context window of this model. Please adjust your input and try again.',
+      type: 'invalid_request_error',
+      param: 'input',
+      code: 'context_length_exceeded',
+    },
   })
 })
 
-describe('OpenAI Responses accepts', () => {
-  test('reasoning without id, but with its blob', () => {
-    const input = [user, reasoning({ encrypted_content: blob }), call('a'), output('a')]
-    expect(judge('openai-responses', { model: 'm', input, store: false })).toEqual([])
-  })
+test('OpenAI Responses refuses the id of an unknown response', () => {
+  const body = { model: 'm', input: 'a', previous_response_id: 'resp_x' }
+  expect(judge('openai-responses', body)).toMatchObject([
+    { message: "Previous response with id 'resp_x' not found.", errorCode: 'previous_response_not_found' },
+  ])
+})
 
-  test.each([true, false])('its own output sent back as it came, with store %s', async store => {
+test('OpenAI Responses accepts reasoning without an id but with its encrypted content', () => {
+  const input = [user, reasoning({ encrypted_content: blob }), call('a'), output('a')]
+  expect(judge('openai-responses', { model: 'm', input, store: false })).toEqual([])
+})
+
+test.each([true, false])(
+  'OpenAI Responses accepts its own output sent back unchanged, with store %s',
+  async store => {
     const server = await pool.start({
       profile: 'openai-responses',
       script: [
@@ -239,35 +240,35 @@ describe('OpenAI Responses accepts', () => {
     const input = [user, ...first.output, ...outputs]
     expect((await post(server, { model: 'm', input, store, include })).status).toBe(200)
     expect(server.violations).toEqual([])
-  })
+  },
+)
 
-  test('the output of a call that a stored response made', async () => {
-    const server = await pool.start({
-      profile: 'openai-responses',
-      script: [{ toolCalls: [{ name: 'f', args: {} }] }],
-    })
-    const first = (await post(server, { model: 'm', input: 'go' })).body as {
-      id: string
-      output: { call_id: string }[]
-    }
-    const input = [output(first.output[0]?.call_id ?? '')]
-    expect((await post(server, { model: 'm', input, previous_response_id: first.id })).status).toBe(200)
-    expect(
-      (await post(server, { model: 'm', input: 'again', previous_response_id: first.id })).body,
-    ).toMatchObject({
-      error: { message: `No tool output found for function call ${first.output[0]?.call_id}.` },
-    })
+test('OpenAI Responses accepts the output of a call that a stored response made', async () => {
+  const server = await pool.start({
+    profile: 'openai-responses',
+    script: [{ toolCalls: [{ name: 'f', args: {} }] }],
   })
+  const first = (await post(server, { model: 'm', input: 'go' })).body as {
+    id: string
+    output: { call_id: string }[]
+  }
+  const input = [output(first.output[0]?.call_id ?? '')]
+  expect((await post(server, { model: 'm', input, previous_response_id: first.id })).status).toBe(200)
+  expect(
+    (await post(server, { model: 'm', input: 'again', previous_response_id: first.id })).body,
+  ).toMatchObject({
+    error: { message: `No tool output found for function call ${first.output[0]?.call_id}.` },
+  })
+})
 
-  test('dangling reasoning without id and early blobs, in the lenient reading only', () => {
-    const dangling = { model: 'm', input: [user, reasoning({ encrypted_content: blob }), user] }
-    const soon = {
-      model: 'm',
-      input: [user, reasoning({ encrypted_content: early }), call('a'), output('a')],
-    }
-    for (const body of [dangling, soon]) {
-      expect(judge('openai-responses', body, { reading: 'lenient' })).toEqual([])
-      expect(judge('openai-responses', body)).toHaveLength(1)
-    }
-  })
+test('OpenAI Responses accepts dangling reasoning without an id and early encrypted content in the lenient reading only', () => {
+  const dangling = { model: 'm', input: [user, reasoning({ encrypted_content: blob }), user] }
+  const soon = {
+    model: 'm',
+    input: [user, reasoning({ encrypted_content: early }), call('a'), output('a')],
+  }
+  for (const body of [dangling, soon]) {
+    expect(judge('openai-responses', body, { reading: 'lenient' })).toEqual([])
+    expect(judge('openai-responses', body)).toHaveLength(1)
+  }
 })

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Quirk, StrictProfile } from '../../src/entries/testing.js'
 import { post, serverPool } from './support.js'
 
@@ -46,79 +46,78 @@ async function stream(
 
 const calls = (chunks: Chunk[]) => chunks.flatMap(chunk => chunk.choices[0]?.delta.tool_calls ?? [])
 
-describe('a chat stream', () => {
-  test('names a call first and brings its arguments in pieces', async () => {
-    const { text, chunks } = await stream([])
-    const first = calls(chunks).filter(call => call.index === 0)
-    expect(first[0]).toMatchObject({ id: expect.any(String), function: { name: 'f', arguments: '' } })
-    expect(first.slice(1).every(call => call.id === undefined)).toBe(true)
-    expect(first.map(call => call.function?.arguments).join('')).toBe('{"city":"Seoul"}')
-    expect(text.endsWith('data: [DONE]\n\n')).toBe(true)
-  })
+test('a chat stream names a call first and sends its arguments in pieces', async () => {
+  const { text, chunks } = await stream([])
+  const first = calls(chunks).filter(call => call.index === 0)
+  expect(first[0]).toMatchObject({ id: expect.any(String), function: { name: 'f', arguments: '' } })
+  expect(first.slice(1).every(call => call.id === undefined)).toBe(true)
+  expect(first.map(call => call.function?.arguments).join('')).toBe('{"city":"Seoul"}')
+  expect(text.endsWith('data: [DONE]\n\n')).toBe(true)
+})
 
-  test('leaves out indexes', async () => {
-    expect(calls((await stream(['index-missing'])).chunks).every(call => call.index === undefined)).toBe(true)
-  })
+test('a chat stream can omit the indexes of calls', async () => {
+  expect(calls((await stream(['index-missing'])).chunks).every(call => call.index === undefined)).toBe(true)
+})
 
-  test('gives every call the index 0', async () => {
-    const { chunks } = await stream(['index-zero'])
-    expect(new Set(calls(chunks).map(call => call.index))).toEqual(new Set([0]))
-    expect(calls(chunks).filter(call => call.id !== undefined)).toHaveLength(2)
-  })
+test('a chat stream can give every call the index 0', async () => {
+  const { chunks } = await stream(['index-zero'])
+  expect(new Set(calls(chunks).map(call => call.index))).toEqual(new Set([0]))
+  expect(calls(chunks).filter(call => call.id !== undefined)).toHaveLength(2)
+})
 
-  test('leaves out ids, or repeats them', async () => {
-    expect(calls((await stream(['id-missing'])).chunks).every(call => call.id === undefined)).toBe(true)
-    expect(calls((await stream(['id-repeated'])).chunks).every(call => call.id !== undefined)).toBe(true)
-  })
+test('a chat stream can omit or repeat ids', async () => {
+  expect(calls((await stream(['id-missing'])).chunks).every(call => call.id === undefined)).toBe(true)
+  expect(calls((await stream(['id-repeated'])).chunks).every(call => call.id !== undefined)).toBe(true)
+})
 
-  test.each([
-    ['openai-chat', ['whole-arguments']],
-    ['groq', []],
-    ['ollama', []],
-  ] as [StrictProfile, Quirk[]][])('brings whole arguments (%s %j)', async (profile, quirks) => {
+test.each([
+  ['openai-chat', ['whole-arguments']],
+  ['groq', []],
+  ['ollama', []],
+] as [StrictProfile, Quirk[]][])(
+  'a chat stream of %s with quirks %j sends whole arguments',
+  async (profile, quirks) => {
     expect(calls((await stream(quirks, profile)).chunks)).toMatchObject([
       { function: { name: 'f', arguments: '{"city":"Seoul"}' } },
       { function: { name: 'g', arguments: '{"city":"Oslo"}' } },
     ])
-  })
+  },
+)
 
-  test('brings all calls together with the finish, as Mistral does', async () => {
-    const { chunks } = await stream([], 'mistral')
-    const finish = chunks.filter(chunk => chunk.choices[0]?.finish_reason === 'tool_calls')
-    expect(finish).toHaveLength(1)
-    expect(calls(finish)).toHaveLength(2)
-    expect(calls(chunks)).toHaveLength(2)
-    expect(finish[0]?.usage).toMatchObject({ total_tokens: expect.any(Number) })
-  })
-
-  test('says its role in every delta', async () => {
-    const { chunks } = await stream(['role-in-every-delta'])
-    expect(chunks.slice(0, -1).every(chunk => chunk.choices[0]?.delta.role === 'assistant')).toBe(true)
-  })
-
-  test('finishes twice', async () => {
-    const { chunks } = await stream(['finish-twice'])
-    expect(chunks.filter(chunk => chunk.choices[0]?.finish_reason === 'tool_calls')).toHaveLength(2)
-  })
-
-  test('has a chunk without choices', async () => {
-    expect((await stream(['empty-choices'])).chunks.filter(chunk => chunk.choices.length === 0)).toHaveLength(
-      1,
-    )
-  })
-
-  test('brings usage with the finish', async () => {
-    const { chunks } = await stream(['usage-on-finish'])
-    expect(chunks.at(-1)).toMatchObject({ choices: [{ finish_reason: 'tool_calls' }], usage: {} })
-  })
-
-  test('ends without [DONE], and holds comments', async () => {
-    expect((await stream(['no-done'])).text).not.toContain('[DONE]')
-    expect((await stream(['comments'])).text).toContain(': PROCESSING\n\n')
-  })
+test('a chat stream of Mistral sends all calls together with the finish', async () => {
+  const { chunks } = await stream([], 'mistral')
+  const finish = chunks.filter(chunk => chunk.choices[0]?.finish_reason === 'tool_calls')
+  expect(finish).toHaveLength(1)
+  expect(calls(finish)).toHaveLength(2)
+  expect(calls(chunks)).toHaveLength(2)
+  expect(finish[0]?.usage).toMatchObject({ total_tokens: expect.any(Number) })
 })
 
-test('a Gemini stream brings arguments by path, with the name only in the first chunk', async () => {
+test('a chat stream can repeat its role in every delta', async () => {
+  const { chunks } = await stream(['role-in-every-delta'])
+  expect(chunks.slice(0, -1).every(chunk => chunk.choices[0]?.delta.role === 'assistant')).toBe(true)
+})
+
+test('a chat stream can finish twice', async () => {
+  const { chunks } = await stream(['finish-twice'])
+  expect(chunks.filter(chunk => chunk.choices[0]?.finish_reason === 'tool_calls')).toHaveLength(2)
+})
+
+test('a chat stream can have a chunk without choices', async () => {
+  expect((await stream(['empty-choices'])).chunks.filter(chunk => chunk.choices.length === 0)).toHaveLength(1)
+})
+
+test('a chat stream can send usage with the finish', async () => {
+  const { chunks } = await stream(['usage-on-finish'])
+  expect(chunks.at(-1)).toMatchObject({ choices: [{ finish_reason: 'tool_calls' }], usage: {} })
+})
+
+test('a chat stream can hold comments and end without [DONE]', async () => {
+  expect((await stream(['no-done'])).text).not.toContain('[DONE]')
+  expect((await stream(['comments'])).text).toContain(': PROCESSING\n\n')
+})
+
+test('a Gemini stream sends arguments by path, with the name only in the first chunk', async () => {
   const server = await pool.start({
     profile: 'gemini-3',
     quirks: ['partial-args'],

@@ -114,7 +114,7 @@ test.each(table)('%s refuses %j', (profile, body, message) => {
   expect(first?.status).toBeGreaterThanOrEqual(400)
 })
 
-test('Anthropic wants to know which version is meant', async () => {
+test('Anthropic refuses a request without a version', async () => {
   const server = await pool.shared('anthropic-4.5')
   const response = await fetch(`${server.baseUrl}/v1/messages`, {
     method: 'POST',
@@ -124,7 +124,7 @@ test('Anthropic wants to know which version is meant', async () => {
   expect(await response.json()).toMatchObject({ error: { message: 'anthropic-version: header is required' } })
 })
 
-test('Anthropic takes temperature or top_p, not both, in its older version', async () => {
+test('Anthropic accepts temperature or top_p, not both, in its older version', async () => {
   const server = await pool.shared('anthropic-4.5')
   expect((await post(server, claude({ temperature: 0.5 }))).status).toBe(200)
   expect((await post(server, claude({ temperature: 0.5, top_p: 0.5 }))).body).toMatchObject({

@@ -2,7 +2,7 @@
 import Anthropic from '@anthropic-ai/sdk'
 import { type Content, GoogleGenAI, type Part } from '@google/genai'
 import OpenAI from 'openai'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { StrictProfile, StrictStep } from '../../src/entries/testing.js'
 import { serverPool, WEATHER_SCHEMA } from './support.js'
 
@@ -23,8 +23,8 @@ const SCRIPT: StrictStep[] = [
 const FINAL = 'It is sunny 🌞 in Seoul,\nrainy in Zürich.'
 const CITIES = [['Seoul 서울', 'Zürich'], ['Oslo'], []]
 
-describe.each(['gemini-2', 'gemini-3', 'gemini-3-strict'] as const)('@google/genai and %s', profile => {
-  test.each([false, true])('a tool loop, streaming %s', async stream => {
+for (const profile of ['gemini-2', 'gemini-3', 'gemini-3-strict'] as const) {
+  test.each([false, true])(`@google/genai runs a tool loop with ${profile}, streaming %s`, async stream => {
     const server = await pool.start({ profile, script: SCRIPT })
     const client = new GoogleGenAI({ apiKey: 'k', httpOptions: { baseUrl: server.baseUrl } })
     const contents: Content[] = [{ role: 'user', parts: [{ text: 'go' }] }]
@@ -68,9 +68,9 @@ describe.each(['gemini-2', 'gemini-3', 'gemini-3-strict'] as const)('@google/gen
     ).toBe(FINAL)
     expect(server.requests[0]?.headers).not.toHaveProperty('x-goog-api-key')
   })
-})
+}
 
-test('@google/genai reads usage, counts tokens, lists models and sees a refusal as it is', async () => {
+test('@google/genai reads usage, counts tokens, lists models and reports a refusal unchanged', async () => {
   const server = await pool.start({
     profile: 'gemini-3',
     script: [{ text: 'a', usage: { input: 9, output: 3, cached: 2 } }],
@@ -93,47 +93,55 @@ test('@google/genai reads usage, counts tokens, lists models and sees a refusal 
   })
 })
 
-describe.each(['anthropic-4.5', 'anthropic-4.6'] as const)('@anthropic-ai/sdk and %s', profile => {
-  test.each([false, true])('a tool loop with thinking, streaming %s', async stream => {
-    const script = [{ ...SCRIPT[0], redactedThinking: true }, ...SCRIPT.slice(1)]
-    const server = await pool.start({ profile, script })
-    const client = new Anthropic({ apiKey: 'k', baseURL: server.baseUrl, maxRetries: 0 })
-    const messages: Anthropic.MessageParam[] = [{ role: 'user', content: 'go' }]
-    const cities: unknown[] = []
-    let last: Anthropic.Message | undefined
-    for (let step = 0; step < 3; step += 1) {
-      const request = {
-        model: 'claude',
-        max_tokens: 4000,
-        thinking: { type: 'enabled' as const, budget_tokens: 1024 },
-        tools: [{ name: 'weather', input_schema: WEATHER_SCHEMA as Anthropic.Tool.InputSchema }],
-        messages,
+for (const profile of ['anthropic-4.5', 'anthropic-4.6'] as const) {
+  test.each([false, true])(
+    `@anthropic-ai/sdk runs a tool loop with thinking with ${profile}, streaming %s`,
+    async stream => {
+      const script = [{ ...SCRIPT[0], redactedThinking: true }, ...SCRIPT.slice(1)]
+      const server = await pool.start({ profile, script })
+      const client = new Anthropic({ apiKey: 'k', baseURL: server.baseUrl, maxRetries: 0 })
+      const messages: Anthropic.MessageParam[] = [{ role: 'user', content: 'go' }]
+      const cities: unknown[] = []
+      let last: Anthropic.Message | undefined
+      for (let step = 0; step < 3; step += 1) {
+        const request = {
+          model: 'claude',
+          max_tokens: 4000,
+          thinking: { type: 'enabled' as const, budget_tokens: 1024 },
+          tools: [{ name: 'weather', input_schema: WEATHER_SCHEMA as Anthropic.Tool.InputSchema }],
+          messages,
+        }
+        last = stream
+          ? await client.messages.stream(request).finalMessage()
+          : await client.messages.create(request)
+        const calls = last.content.filter(block => block.type === 'tool_use')
+        cities.push(calls.map(call => (call.input as { city: string }).city))
+        messages.push({ role: 'assistant', content: last.content as Anthropic.ContentBlockParam[] })
+        if (calls.length === 0) break
+        messages.push({
+          role: 'user',
+          content: calls.map(call => ({ type: 'tool_result', tool_use_id: call.id, content: 'fine' })),
+        })
       }
-      last = stream
-        ? await client.messages.stream(request).finalMessage()
-        : await client.messages.create(request)
-      const calls = last.content.filter(block => block.type === 'tool_use')
-      cities.push(calls.map(call => (call.input as { city: string }).city))
-      messages.push({ role: 'assistant', content: last.content as Anthropic.ContentBlockParam[] })
-      if (calls.length === 0) break
-      messages.push({
-        role: 'user',
-        content: calls.map(call => ({ type: 'tool_result', tool_use_id: call.id, content: 'fine' })),
+      expect(server.violations).toEqual([])
+      expect(cities).toEqual(CITIES)
+      expect(messages[1]?.content).toMatchObject([
+        { type: 'thinking' },
+        { type: 'redacted_thinking' },
+        {},
+        {},
+      ])
+      expect(last).toMatchObject({
+        content: [{ type: 'text', text: FINAL }],
+        stop_reason: 'end_turn',
+        usage: { input_tokens: 60, cache_read_input_tokens: 40, output_tokens: 20 },
       })
-    }
-    expect(server.violations).toEqual([])
-    expect(cities).toEqual(CITIES)
-    expect(messages[1]?.content).toMatchObject([{ type: 'thinking' }, { type: 'redacted_thinking' }, {}, {}])
-    expect(last).toMatchObject({
-      content: [{ type: 'text', text: FINAL }],
-      stop_reason: 'end_turn',
-      usage: { input_tokens: 60, cache_read_input_tokens: 40, output_tokens: 20 },
-    })
-    expect(server.requests[0]?.headers).not.toHaveProperty('authorization')
-  })
-})
+      expect(server.requests[0]?.headers).not.toHaveProperty('authorization')
+    },
+  )
+}
 
-test('@anthropic-ai/sdk counts tokens, lists models and sees a refusal as it is', async () => {
+test('@anthropic-ai/sdk counts tokens, lists models and reports a refusal unchanged', async () => {
   const server = await pool.start({ profile: 'anthropic-4.6' })
   const client = new Anthropic({ apiKey: 'k', baseURL: server.baseUrl, maxRetries: 0 })
   const messages: Anthropic.MessageParam[] = [{ role: 'user', content: 'hi' }]
@@ -148,8 +156,8 @@ test('@anthropic-ai/sdk counts tokens, lists models and sees a refusal as it is'
 
 const CHAT: StrictProfile[] = ['openai-chat', 'mistral', 'deepseek-thinking', 'groq', 'vllm', 'ollama']
 
-describe.each(CHAT)('openai and %s', profile => {
-  test.each([false, true])('a tool loop, streaming %s', async stream => {
+for (const profile of CHAT) {
+  test.each([false, true])(`openai runs a tool loop with ${profile}, streaming %s`, async stream => {
     const server = await pool.start({ profile, script: SCRIPT })
     const client = new OpenAI({ apiKey: 'k', baseURL: server.baseUrl, maxRetries: 0 })
     const messages: OpenAI.ChatCompletionMessageParam[] = [{ role: 'user', content: 'go' }]
@@ -186,7 +194,7 @@ describe.each(CHAT)('openai and %s', profile => {
     expect(cities).toEqual(CITIES)
     expect(text).toBe(FINAL)
   })
-})
+}
 
 test('openai reads usage at the end of a chat stream and lists models', async () => {
   const server = await pool.start({
@@ -225,8 +233,9 @@ test('a call that OpenAI was forced to make ends with stop', async () => {
   ])
 })
 
-describe('openai and openai-responses', () => {
-  test.each([false, true])('a tool loop with reasoning and without storage, streaming %s', async stream => {
+test.each([false, true])(
+  'openai runs a tool loop with reasoning and without storage, streaming %s',
+  async stream => {
     const server = await pool.start({ profile: 'openai-responses', script: SCRIPT })
     const client = new OpenAI({ apiKey: 'k', baseURL: server.baseUrl, maxRetries: 0 })
     const input: OpenAI.Responses.ResponseInputItem[] = [{ role: 'user', content: 'go' }]
@@ -256,29 +265,28 @@ describe('openai and openai-responses', () => {
     expect(server.violations).toEqual([])
     expect(cities).toEqual(CITIES)
     expect(text).toBe(FINAL)
-  })
+  },
+)
 
-  test('the blob in the added event differs from the final one', async () => {
-    const server = await pool.start({ profile: 'openai-responses', script: [{ thinking: 'hm', text: 'a' }] })
-    const client = new OpenAI({ apiKey: 'k', baseURL: server.baseUrl, maxRetries: 0 })
-    const stream = await client.responses.create({
-      model: 'm',
-      input: 'hi',
-      include: ['reasoning.encrypted_content'],
-      stream: true,
-    })
-    const blobs: unknown[] = []
-    const types: string[] = []
-    for await (const event of stream) {
-      types.push(event.type)
-      const settled =
-        event.type === 'response.output_item.added' || event.type === 'response.output_item.done'
-      if (settled && event.item.type === 'reasoning') blobs.push(event.item.encrypted_content)
-    }
-    expect(new Set(blobs).size).toBe(2)
-    expect(types[0]).toBe('response.created')
-    expect(types.at(-1)).toBe('response.completed')
+test('the encrypted content in the added event of Responses differs from the final one', async () => {
+  const server = await pool.start({ profile: 'openai-responses', script: [{ thinking: 'hm', text: 'a' }] })
+  const client = new OpenAI({ apiKey: 'k', baseURL: server.baseUrl, maxRetries: 0 })
+  const stream = await client.responses.create({
+    model: 'm',
+    input: 'hi',
+    include: ['reasoning.encrypted_content'],
+    stream: true,
   })
+  const blobs: unknown[] = []
+  const types: string[] = []
+  for await (const event of stream) {
+    types.push(event.type)
+    const settled = event.type === 'response.output_item.added' || event.type === 'response.output_item.done'
+    if (settled && event.item.type === 'reasoning') blobs.push(event.item.encrypted_content)
+  }
+  expect(new Set(blobs).size).toBe(2)
+  expect(types[0]).toBe('response.created')
+  expect(types.at(-1)).toBe('response.completed')
 })
 
 /** The SDK's stream helper adds `parsed_arguments` and `parsed`, which the API does not take back. */
