@@ -9,10 +9,11 @@ export interface CodeBlock {
 export function findCodeBlocks(root: string): CodeBlock[]
 export function checkCodeBlocks(
   root: string,
-  options?: { run?: boolean; only?: readonly string[] },
+  options?: { compile?: boolean; run?: boolean; only?: readonly string[]; parsed?: Map<string, unknown> },
 ): Promise<{ blocks: number; run: number; problems: string[] }>
 export function compileBlocks(
   root: string,
   blocks: readonly CodeBlock[],
   ignored?: readonly number[],
+  parsed?: Map<string, unknown>,
 ): string[]

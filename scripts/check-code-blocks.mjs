@@ -9,7 +9,8 @@
 // One compiler program holds all blocks, and only the blocks are checked in it. They run one after another in one
 // process, in an empty folder, without keys in the environment; variables that a block sets do not reach the next.
 //
-// `node scripts/check-code-blocks.mjs [--no-run] [file…]`
+// `node scripts/check-code-blocks.mjs [--no-compile] [--no-run] [file…]`. `npm run check` only runs them here: they are
+// compiled with the packed package, by check-package.mjs.
 import { spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -95,11 +96,12 @@ function setupBefore(lines, fence) {
 }
 
 /** One sentence for each block that does not compile, or does not run. */
-export async function checkCodeBlocks(root, { run = true, only = [] } = {}) {
+export async function checkCodeBlocks(root, { compile = true, run = true, only = [], parsed } = {}) {
   const blocks = findCodeBlocks(root).filter(({ file }) => only.length === 0 || only.includes(file))
-  const problems = [...blocks.flatMap(badInfo), ...compileBlocks(root, blocks)]
+  const problems = blocks.flatMap(badInfo)
+  if (compile) problems.push(...compileBlocks(root, blocks, [], parsed))
   const runnable = blocks.filter(({ noRun, language }) => noRun === undefined && !language.endsWith('x'))
-  if (run && problems.length === 0) problems.push(...(await runAll(root, runnable)))
+  if (run && runnable.length > 0 && problems.length === 0) problems.push(...(await runAll(root, runnable)))
   return { blocks: blocks.length, run: run ? runnable.length : 0, problems }
 }
 
@@ -118,8 +120,11 @@ function textOf({ setup, code }) {
   return `${setup}\n${code}\nexport {}\n`
 }
 
-/** What does not compile with the tsconfig.json of `root`, but for errors with the ignored codes. */
-export function compileBlocks(root, blocks, ignored = []) {
+/**
+ * What does not compile with the tsconfig.json of `root`, but for errors with the ignored codes. `parsed` keeps the
+ * declarations of packages and of the language, for further projects that resolve modules in the same way.
+ */
+export function compileBlocks(root, blocks, ignored = [], parsed = new Map()) {
   const options = optionsOf(root)
   const virtual = new Map(blocks.map(block => [join(root, FOLDER, nameOf(block)), block]))
   const host = ts.createCompilerHost(options)
@@ -131,9 +136,10 @@ export function compileBlocks(root, blocks, ignored = []) {
   }
   host.getSourceFile = (name, version, ...rest) => {
     const block = virtual.get(resolve(name))
-    return block
-      ? ts.createSourceFile(name, textOf(block), version, true)
-      : getSourceFile.call(host, name, version, ...rest)
+    if (block) return ts.createSourceFile(name, textOf(block), version, true)
+    const source = parsed.get(name) ?? getSourceFile.call(host, name, version, ...rest)
+    if (name.includes('/node_modules/')) parsed.set(name, source)
+    return source
   }
   const program = ts.createProgram([...virtual.keys()], options, host)
   return [...virtual].flatMap(([name, block]) => {
@@ -251,7 +257,11 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   if (words[0] === '--child') await runChild(words.slice(1))
   const only = words.filter(word => !word.startsWith('--'))
   const root = fileURLToPath(new URL('..', import.meta.url))
-  const { blocks, run, problems } = await checkCodeBlocks(root, { run: !words.includes('--no-run'), only })
+  const { blocks, run, problems } = await checkCodeBlocks(root, {
+    compile: !words.includes('--no-compile'),
+    run: !words.includes('--no-run'),
+    only,
+  })
   for (const problem of problems) console.error(problem)
   console.log(`${blocks} code blocks, ${run} of them run`)
   if (problems.length > 0) process.exit(1)

@@ -52,6 +52,8 @@ const STRICT = {
   strict: true,
   exactOptionalPropertyTypes: true,
   noUncheckedIndexedAccess: true,
+  noImplicitOverride: true,
+  noFallthroughCasesInSwitch: true,
   target: 'ES2022',
   lib: ['ES2023', 'DOM', 'DOM.Iterable'],
   types: ['node'],
@@ -60,7 +62,13 @@ const STRICT = {
 
 /** The projects that readers have. In CommonJS nothing can be awaited outside of a function. */
 const PROJECTS = [
-  { name: 'ESM', type: 'module', module: 'NodeNext', moduleResolution: 'NodeNext' },
+  {
+    name: 'ESM',
+    type: 'module',
+    module: 'NodeNext',
+    moduleResolution: 'NodeNext',
+    verbatimModuleSyntax: true,
+  },
   {
     name: 'CommonJS',
     type: 'commonjs',
@@ -71,7 +79,7 @@ const PROJECTS = [
   { name: 'bundler', type: 'module', module: 'Preserve', moduleResolution: 'Bundler' },
 ]
 
-function checkProject({ name, type, ignored = [], ...modules }, tarball) {
+function checkProject({ name, type, ignored = [], ...modules }, tarball, parsed) {
   const folder = mkdtempSync(join(tmpdir(), 'lango-project-'))
   try {
     installPackage(folder, tarball)
@@ -80,7 +88,7 @@ function checkProject({ name, type, ignored = [], ...modules }, tarball) {
       join(folder, 'tsconfig.json'),
       JSON.stringify({ compilerOptions: { ...STRICT, ...modules } }),
     )
-    const problems = compileBlocks(folder, findCodeBlocks(ROOT), ignored)
+    const problems = compileBlocks(folder, findCodeBlocks(ROOT), ignored, parsed)
     return [...problems, ...loadEntries(folder, type)].map(problem => `${name}: ${problem}`)
   } finally {
     rmSync(folder, { recursive: true, force: true })
@@ -114,7 +122,11 @@ function check() {
     })
     const listed = run('tar', ['-tzf', tarball]).stdout.trim().split('\n')
     const files = packageProblems(listed.map(name => name.replace(/^package\//, '')))
-    return [...files, ...failed, ...PROJECTS.flatMap(project => checkProject(project, tarball))]
+    const parsed = { NodeNext: new Map(), Bundler: new Map() }
+    const projects = PROJECTS.flatMap(project =>
+      checkProject(project, tarball, parsed[project.moduleResolution]),
+    )
+    return [...files, ...failed, ...projects]
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }

@@ -2,7 +2,7 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { checkCodeBlocks, findCodeBlocks } from '../../scripts/check-code-blocks.mjs'
 
 const ROOT = join(import.meta.dirname, '../..')
@@ -36,64 +36,66 @@ function plant(files: Record<string, string>): string {
 const fence = (code: string, info = 'ts') => `\`\`\`${info}\n${code}\n\`\`\`\n`
 const FAILS = "import { double } from 'lango'\nif (double(2) === 4) throw new RangeError('four')"
 
-describe('the check of code blocks', () => {
-  test('compiles and runs blocks of pages and of comments', async () => {
-    const example = " * ```ts\n * import { double } from 'lango'\n * double(3)\n * ```\n"
-    const tree = plant({
-      'README.md': fence("import { double } from 'lango'\nconst four: number = double(2)"),
-      'docs/a.md': `<!-- setup\nimport { double } from 'lango'\n-->\n${fence('double(1)')}`,
-      'src/b.ts': `/**\n * Example:\n${example} */\nexport const b = 1\n`,
-    })
-    expect(await checkCodeBlocks(tree)).toEqual({ blocks: 3, run: 3, problems: [] })
-  })
+/** The declarations of the language, which all trees share. */
+const parsed = new Map<string, unknown>()
 
-  test('refuses what does not compile, with file and line', async () => {
-    const { problems } = await checkCodeBlocks(
-      plant({
-        'README.md': `Text.\n\n${fence("import { double } from 'lango'\ndouble('2')")}`,
-        'docs/import.md': fence("import { treble } from 'lango'\ntreble(2)"),
-        'docs/adr/any.md': fence('export const f = x => x'),
-        'docs/syntax.md': fence('const a = { … }'),
-        'docs/setup.md': `<!-- setup\nconst a: string = 1\n-->\n${fence('a')}`,
-        'docs/word.md': fence('1', 'ts norun'),
-        'docs/reason.md': fence('1', 'ts no-run'),
-        'src/b.ts': '/**\n * ```ts\n * missing()\n * ```\n */\nexport const b = 1\n',
-      }),
-    )
-    const all = problems.join('\n')
-    expect(all).toContain("README.md:5: Argument of type 'string'")
-    expect(all).toContain("docs/import.md:2: Module '\"lango\"' has no exported member 'treble'")
-    expect(all).toContain("docs/adr/any.md:2: Parameter 'x' implicitly has an 'any' type")
-    expect(all).toContain('docs/syntax.md:2: Invalid character')
-    expect(all).toContain("docs/setup.md:4: in the setup: Type 'number'")
-    expect(all).toContain('docs/word.md:1: "norun" after the fence is not "no-run: <reason>"')
-    expect(all).toContain('docs/reason.md:1: "no-run" after the fence is not "no-run: <reason>"')
-    expect(all).toContain("src/b.ts:3: Cannot find name 'missing'")
+test('blocks of pages and of comments are compiled and run', async () => {
+  const example = " * ```ts\n * import { double } from 'lango'\n * double(3)\n * ```\n"
+  const tree = plant({
+    'README.md': fence("import { double } from 'lango'\nconst four: number = double(2)"),
+    'docs/a.md': `<!-- setup\nimport { double } from 'lango'\n-->\n${fence('double(1)')}`,
+    'src/b.ts': `/**\n * Example:\n${example} */\nexport const b = 1\n`,
   })
+  expect(await checkCodeBlocks(tree, { parsed })).toEqual({ blocks: 3, run: 3, problems: [] })
+})
 
-  test('reports a block that throws or ends the process, and the others run', async () => {
-    const tree = plant({
-      'docs/a.md': `Text.\n${fence(FAILS)}\n${fence('export const fine = 1')}`,
-      'docs/b.md': fence(
-        "const { exit }: { exit(code: number): void } = (globalThis as never)['process']\nexit(7)",
-      ),
-    })
-    const { problems } = await checkCodeBlocks(tree)
-    expect(problems).toEqual([
-      expect.stringContaining('docs/a.md:2: the block does not run: RangeError: four'),
-      expect.stringContaining('docs/b.md:1: the block does not run: the process ended with code 7'),
-    ])
-  })
+test('a block that does not compile is reported with file and line', async () => {
+  const { problems } = await checkCodeBlocks(
+    plant({
+      'README.md': `Text.\n\n${fence("import { double } from 'lango'\ndouble('2')")}`,
+      'docs/import.md': fence("import { treble } from 'lango'\ntreble(2)"),
+      'docs/adr/any.md': fence('export const f = x => x'),
+      'docs/syntax.md': fence('const a = { … }'),
+      'docs/setup.md': `<!-- setup\nconst a: string = 1\n-->\n${fence('a')}`,
+      'docs/word.md': fence('1', 'ts norun'),
+      'docs/reason.md': fence('1', 'ts no-run'),
+      'src/b.ts': '/**\n * ```ts\n * missing()\n * ```\n */\nexport const b = 1\n',
+    }),
+    { parsed },
+  )
+  const all = problems.join('\n')
+  expect(all).toContain("README.md:5: Argument of type 'string'")
+  expect(all).toContain("docs/import.md:2: Module '\"lango\"' has no exported member 'treble'")
+  expect(all).toContain("docs/adr/any.md:2: Parameter 'x' implicitly has an 'any' type")
+  expect(all).toContain('docs/syntax.md:2: Invalid character')
+  expect(all).toContain("docs/setup.md:4: in the setup: Type 'number'")
+  expect(all).toContain('docs/word.md:1: "norun" after the fence is not "no-run: <reason>"')
+  expect(all).toContain('docs/reason.md:1: "no-run" after the fence is not "no-run: <reason>"')
+  expect(all).toContain("src/b.ts:3: Cannot find name 'missing'")
+})
 
-  test('compiles a no-run block and does not run it', async () => {
-    const tree = plant({ 'docs/a.md': fence(FAILS, 'ts no-run: it throws') })
-    expect(await checkCodeBlocks(tree)).toEqual({ blocks: 1, run: 0, problems: [] })
+test('a block that throws or ends the process is reported, and the others run', async () => {
+  const tree = plant({
+    'docs/a.md': `Text.\n${fence(FAILS)}\n${fence('export const fine = 1')}`,
+    'docs/b.md': fence(
+      "const { exit }: { exit(code: number): void } = (globalThis as never)['process']\nexit(7)",
+    ),
   })
+  const { problems } = await checkCodeBlocks(tree, { parsed })
+  expect(problems).toEqual([
+    expect.stringContaining('docs/a.md:2: the block does not run: RangeError: four'),
+    expect.stringContaining('docs/b.md:1: the block does not run: the process ended with code 7'),
+  ])
+})
 
-  test('finds the blocks of the real pages', () => {
-    const files = new Set(findCodeBlocks(ROOT).map(({ file }) => file))
-    expect([...files]).toEqual(expect.arrayContaining(['README.md', 'docs/library.md', 'docs/tools.md']))
-  })
+test('a no-run block is compiled and not run', async () => {
+  const tree = plant({ 'docs/a.md': fence(FAILS, 'ts no-run: it throws') })
+  expect(await checkCodeBlocks(tree, { parsed })).toEqual({ blocks: 1, run: 0, problems: [] })
+})
+
+test('the code blocks of the real pages are found', () => {
+  const files = new Set(findCodeBlocks(ROOT).map(({ file }) => file))
+  expect([...files]).toEqual(expect.arrayContaining(['README.md', 'docs/library.md', 'docs/tools.md']))
 })
 
 test('every function and class of an entry point has an example in its comment', () => {

@@ -3,8 +3,9 @@ import { spawnSync } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { checkHouse } from '../../scripts/check-house.mjs'
+import { checkRooms } from '../../scripts/check-rooms.mjs'
 import { compare, readSpec } from '../../scripts/check-scenarios.mjs'
 
 const ROOT = join(import.meta.dirname, '../..')
@@ -28,175 +29,166 @@ function write(files: Record<string, string>): void {
   }
 }
 
-function cruise(): { status: number | null; output: string } {
-  const result = spawnSync('node', ['scripts/check-rooms.mjs'], { cwd: tree, encoding: 'utf8' })
+test('the import table passes a tree that follows it', async () => {
+  write({
+    'src/errors.ts': 'export const a = 1\n',
+    'src/base/defined.ts': 'export const e = 1\n',
+    'src/session/message.ts':
+      "import { a } from '../errors.js'\nexport { e } from '../base/defined.js'\nexport const b = a\n",
+    'src/store/rows.ts': "import { b } from '../session/message.js'\nexport const c = b\n",
+    'src/client/read.ts':
+      "import { createParser } from 'eventsource-parser'\nexport const d = createParser\n",
+    'src/transcript/item.ts': "import { b } from '../session/message.js'\nexport const f = b\n",
+    'web/src/page.ts': "import { f } from '../../src/transcript/item.js'\nexport const g = f\n",
+  })
+  expect(await checkRooms(tree)).toMatchObject({ problems: [], seen: 6, files: 6 })
+})
+
+test('the import table reports every kind of violation by rule name', () => {
+  const value = 'export const x = 1\n'
+  const imports = (...names: string[]) =>
+    names
+      .map((name, index) => `import * as i${index} from '${name}'\nexport const v${index} = i${index}\n`)
+      .join('')
+  write({
+    'src/errors.ts': imports('node:fs'),
+    'src/runtime/runtime.ts': value,
+    'src/base/b.ts': imports('../runtime/runtime.js'),
+    'src/session/message.ts': imports('node:fs', '../store/rows.js'),
+    'src/store/rows.ts': imports('../provider/provider.js', 'pg'),
+    'src/provider/provider.ts': imports('./stream-event.js'),
+    'src/provider/stream-event.ts': imports('./provider.js'),
+    'src/provider/openai/a.ts': imports('../gemini/b.js', '@anthropic-ai/sdk'),
+    'src/provider/gemini/b.ts': value,
+    'src/provider/repair/r.ts': value,
+    'src/adk/session/s.ts': imports('../model/m.js', '@google/adk', '../../provider/repair/r.js'),
+    'src/adk/model/m.ts': imports('../../run/run.js'),
+    'src/run/run.ts': imports('../provider/provider.js', 'vitest'),
+    'src/testing/judge.ts': imports('../provider/repair/r.js'),
+    'src/tools/t.ts': imports('../runtime/runtime.js'),
+    'src/server/s.ts': imports('../config/c.js', 'hono'),
+    'src/config/c.ts': imports('hono'),
+    'src/client/c.ts': imports('../runtime/runtime.js', 'hono', 'node:fs'),
+    'src/transcript/t.ts': imports('node:fs', '../runtime/runtime.js'),
+    'web/src/page.ts': imports('../../src/runtime/runtime.js'),
+  })
+  const { status, stderr } = spawnSync(process.execPath, ['scripts/check-rooms.mjs'], {
+    cwd: tree,
+    encoding: 'utf8',
+  })
+  expect(status).toBe(1)
+  for (const rule of [
+    'leaves-import-only-leaves',
+    'base-imports-nothing',
+    'session-is-pure',
+    'session-imports-only-its-own',
+    'store-imports-only-its-own',
+    'only-its-owner-imports-pg',
+    'only-its-owner-imports-anthropic-ai-sdk',
+    'only-its-owner-imports-google-adk',
+    'no-import-loops',
+    'providers-never-see-each-other',
+    'adk-doors-never-see-each-other',
+    'only-history-guard-repairs',
+    'adk-imports-only-its-own',
+    'run-imports-only-its-own',
+    'the-judge-shares-nothing-with-repair',
+    'tools-imports-only-its-own',
+    'server-imports-only-its-own',
+    'client-imports-only-its-own',
+    'the-client-runs-in-browsers',
+    'only-its-owner-imports-hono',
+    'transcript-imports-only-its-own',
+    'the-transcript-runs-in-browsers',
+    'the-page-imports-only-client-transcript-and-formats',
+  ]) {
+    expect(stderr).toContain(`${rule}: `)
+  }
+})
+
+test('the import table reports files that the cruiser did not see', async () => {
+  write({ 'src/a.ts': 'export const a = 1\n' })
+  mkdirSync(join(tree, 'src/node_modules'), { recursive: true })
+  writeFileSync(join(tree, 'src/node_modules/hidden.ts'), 'export const b = 1\n')
+  const { problems } = await checkRooms(tree)
+  expect(problems).toEqual(['modules-unseen: 1 modules were cruised, src has 2 files'])
+})
+
+function lint(text: string): { status: number | null; output: string } {
+  write({ 'src/store/example.ts': text })
+  const biome = join(ROOT, 'node_modules/@biomejs/biome/bin/biome')
+  const result = spawnSync(
+    process.execPath,
+    [biome, 'lint', '--vcs-enabled=false', '--error-on-warnings', 'src'],
+    { cwd: tree, encoding: 'utf8' },
+  )
   return { status: result.status, output: result.stdout + result.stderr }
 }
+const useLines = (count: number) => Array.from({ length: count }, (_, index) => `  use(${index})\n`).join('')
 
-describe('the import table', () => {
-  test('passes a tree that follows it', () => {
-    write({
-      'src/errors.ts': 'export const a = 1\n',
-      'src/base/defined.ts': 'export const e = 1\n',
-      'src/session/message.ts':
-        "import { a } from '../errors.js'\nexport { e } from '../base/defined.js'\nexport const b = a\n",
-      'src/store/rows.ts': "import { b } from '../session/message.js'\nexport const c = b\n",
-      'src/client/read.ts':
-        "import { createParser } from 'eventsource-parser'\nexport const d = createParser\n",
-      'src/transcript/item.ts': "import { b } from '../session/message.js'\nexport const f = b\n",
-      'web/src/page.ts': "import { f } from '../../src/transcript/item.js'\nexport const g = f\n",
-    })
-    expect(cruise()).toMatchObject({ status: 0 })
-  })
-
-  test('reports every kind of violation by rule name', () => {
-    const value = 'export const x = 1\n'
-    const imports = (...names: string[]) =>
-      names
-        .map((name, index) => `import * as i${index} from '${name}'\nexport const v${index} = i${index}\n`)
-        .join('')
-    write({
-      'src/errors.ts': imports('node:fs'),
-      'src/runtime/runtime.ts': value,
-      'src/base/b.ts': imports('../runtime/runtime.js'),
-      'src/session/message.ts': imports('node:fs', '../store/rows.js'),
-      'src/store/rows.ts': imports('../provider/provider.js', 'pg'),
-      'src/provider/provider.ts': imports('./stream-event.js'),
-      'src/provider/stream-event.ts': imports('./provider.js'),
-      'src/provider/openai/a.ts': imports('../gemini/b.js', '@anthropic-ai/sdk'),
-      'src/provider/gemini/b.ts': value,
-      'src/provider/repair/r.ts': value,
-      'src/adk/session/s.ts': imports('../model/m.js', '@google/adk', '../../provider/repair/r.js'),
-      'src/adk/model/m.ts': imports('../../run/run.js'),
-      'src/run/run.ts': imports('../provider/provider.js', 'vitest'),
-      'src/testing/judge.ts': imports('../provider/repair/r.js'),
-      'src/tools/t.ts': imports('../runtime/runtime.js'),
-      'src/server/s.ts': imports('../config/c.js', 'hono'),
-      'src/config/c.ts': imports('hono'),
-      'src/client/c.ts': imports('../runtime/runtime.js', 'hono', 'node:fs'),
-      'src/transcript/t.ts': imports('node:fs', '../runtime/runtime.js'),
-      'web/src/page.ts': imports('../../src/runtime/runtime.js'),
-    })
-    const { status, output } = cruise()
-    expect(status).toBe(1)
-    for (const rule of [
-      'leaves-import-only-leaves',
-      'base-imports-nothing',
-      'session-is-pure',
-      'session-imports-only-its-own',
-      'store-imports-only-its-own',
-      'only-its-owner-imports-pg',
-      'only-its-owner-imports-anthropic-ai-sdk',
-      'only-its-owner-imports-google-adk',
-      'no-import-loops',
-      'providers-never-see-each-other',
-      'adk-doors-never-see-each-other',
-      'only-history-guard-repairs',
-      'adk-imports-only-its-own',
-      'run-imports-only-its-own',
-      'the-judge-shares-nothing-with-repair',
-      'tools-imports-only-its-own',
-      'server-imports-only-its-own',
-      'client-imports-only-its-own',
-      'the-client-runs-in-browsers',
-      'only-its-owner-imports-hono',
-      'transcript-imports-only-its-own',
-      'the-transcript-runs-in-browsers',
-      'the-page-imports-only-client-transcript-and-formats',
-    ]) {
-      expect(output).toContain(`${rule}: `)
-    }
-  })
-
-  test('fails when the cruiser saw fewer modules than there are files', () => {
-    write({ 'src/a.ts': 'export const a = 1\n' })
-    mkdirSync(join(tree, 'src/node_modules'), { recursive: true })
-    writeFileSync(join(tree, 'src/node_modules/hidden.ts'), 'export const b = 1\n')
-    const { status, output } = cruise()
-    expect(status).toBe(1)
-    expect(output).toContain('modules-unseen: 1 modules were cruised, src has 2 files')
-  })
+test.each([
+  [
+    'a function over 70 lines',
+    `export function long(use: (n: number) => void) {\n${useLines(71)}}\n`,
+    'noExcessiveLinesPerFunction',
+  ],
+  [
+    'a file over 450 lines',
+    Array.from({ length: 451 }, (_, i) => `export const a${i} = ${i}\n`).join(''),
+    'noExcessiveLinesPerFile',
+  ],
+  ['a barrel', "export { a } from './a.js'\n", 'noBarrelFile'],
+  ['a default export', 'export default 1\n', 'noDefaultExport'],
+  ['any', 'export const a = (b: any) => b\n', 'noExplicitAny'],
+  ['a non-null assertion', 'export const a = (b?: string) => b!.length\n', 'noNonNullAssertion'],
+])('the linter refuses %s', (_name, text, rule) => {
+  const result = lint(text)
+  expect(result.output).toContain(rule)
+  expect(result.status).not.toBe(0)
 })
 
-describe('the linter', () => {
-  const lint = (text: string) => {
-    write({ 'src/store/example.ts': text })
-    const biome = join(ROOT, 'node_modules/@biomejs/biome/bin/biome')
-    const result = spawnSync(
-      process.execPath,
-      [biome, 'lint', '--vcs-enabled=false', '--error-on-warnings', 'src'],
-      { cwd: tree, encoding: 'utf8' },
-    )
-    return { status: result.status, output: result.stdout + result.stderr }
-  }
-  const lines = (count: number) => Array.from({ length: count }, (_, index) => `  use(${index})\n`).join('')
-
-  test.each([
-    [
-      'a function over 70 lines',
-      `export function long(use: (n: number) => void) {\n${lines(71)}}\n`,
-      'noExcessiveLinesPerFunction',
-    ],
-    [
-      'a file over 450 lines',
-      Array.from({ length: 451 }, (_, i) => `export const a${i} = ${i}\n`).join(''),
-      'noExcessiveLinesPerFile',
-    ],
-    ['a barrel', "export { a } from './a.js'\n", 'noBarrelFile'],
-    ['a default export', 'export default 1\n', 'noDefaultExport'],
-    ['any', 'export const a = (b: any) => b\n', 'noExplicitAny'],
-    ['a non-null assertion', 'export const a = (b?: string) => b!.length\n', 'noNonNullAssertion'],
-  ])('refuses %s', (_name, text, rule) => {
-    const result = lint(text)
-    expect(result.output).toContain(rule)
-    expect(result.status).not.toBe(0)
-  })
-
-  test('accepts a plain file', () => {
-    expect(lint('export const a = 1\n').status).toBe(0)
-  })
-
-  test.each([
-    ['no-bare-error', "throw new Error('no')\n"],
-    ['no-leftover', '// TO' + 'DO later\n'],
-    ['no-skipped-test', 'test.' + "skip('x', () => {})\n"],
-    ['no-tests-side-by-side', 'test.' + "concurrent('x', () => {})\n"],
-  ])('the code rules refuse %s', (rule, text) => {
-    write({ 'src/a.ts': text })
-    expect(checkHouse(tree).join('\n')).toContain(rule)
-  })
+test('the linter accepts a plain file', () => {
+  expect(lint('export const a = 1\n').status).toBe(0)
 })
 
-describe('the scenario check', () => {
-  const listed = readSpec(
-    '### R\n\n| Scenario | State | Note |\n|---|---|---|\n| A | done | |\n| B | open | |\n| C | superseded by ADR 0001 | |\n',
-  )
+test.each([
+  ['no-bare-error', "throw new Error('no')\n"],
+  ['no-leftover', '// TO' + 'DO later\n'],
+  ['no-skipped-test', 'test.' + "skip('x', () => {})\n"],
+  ['no-tests-side-by-side', 'test.' + "concurrent('x', () => {})\n"],
+])('the code rules refuse %s', (rule, text) => {
+  write({ 'src/a.ts': text })
+  expect(checkHouse(tree).join('\n')).toContain(rule)
+})
 
-  test('reads titles and states', () => {
-    expect(listed.map(entry => `${entry.requirement}/${entry.title}: ${entry.state}`)).toEqual([
-      'R/A: done',
-      'R/B: open',
-      'R/C: superseded by adr 0001',
-    ])
-  })
+const listed = readSpec(
+  '### R\n\n| Scenario | State | Note |\n|---|---|---|\n| A | done | |\n| B | open | |\n| C | superseded by ADR 0001 | |\n',
+)
 
-  test.each([
-    ['passes when what is done is tested', [{ requirement: 'R', title: 'A', passed: true }], []],
-    ['fails without a test', [], ['marked done, but no test: R / A']],
+test('the scenario check reads titles and states of docs/spec.md', () => {
+  expect(listed.map(entry => `${entry.requirement}/${entry.title}: ${entry.state}`)).toEqual([
+    'R/A: done',
+    'R/B: open',
+    'R/C: superseded by adr 0001',
+  ])
+})
+
+test.each([
+  ['passes when what is done is tested', [{ requirement: 'R', title: 'A', passed: true }], []],
+  ['fails without a test', [], ['marked done, but no test: R / A']],
+  [
+    'fails with a failing test',
+    [{ requirement: 'R', title: 'A', passed: false }],
+    ['marked done, but its test fails: R / A'],
+  ],
+  [
+    'fails for a title that nobody listed',
     [
-      'fails with a failing test',
-      [{ requirement: 'R', title: 'A', passed: false }],
-      ['marked done, but its test fails: R / A'],
+      { requirement: 'R', title: 'A', passed: true },
+      { requirement: 'R', title: 'Z', passed: true },
     ],
-    [
-      'fails for a title that nobody listed',
-      [
-        { requirement: 'R', title: 'A', passed: true },
-        { requirement: 'R', title: 'Z', passed: true },
-      ],
-      ['tested, but not listed in docs/spec.md: R / Z'],
-    ],
-  ])('%s', (_name, tested, expected) => {
-    expect(compare(listed, tested)).toEqual(expected)
-  })
+    ['tested, but not listed in docs/spec.md: R / Z'],
+  ],
+])('the scenario check %s', (_name, tested, expected) => {
+  expect(compare(listed, tested)).toEqual(expected)
 })
