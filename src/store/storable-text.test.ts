@@ -8,9 +8,11 @@ describe('storableText', () => {
   })
 
   test('any string comes back, in a form that every database holds', () => {
+    // `unit: 'binary'` of fast-check takes a second to begin.
+    const character = fc.integer({ min: 0, max: 0x10ffff }).map(code => String.fromCodePoint(code))
     const odd = fc.constantFrom('\0', '\ud800', '\udfff', '\u0001', 'a', '😀')
     fc.assert(
-      fc.property(fc.array(fc.oneof(odd, fc.string({ unit: 'binary', maxLength: 5 }))), parts => {
+      fc.property(fc.array(fc.oneof(odd, fc.string({ unit: character, maxLength: 5 }))), parts => {
         const text = parts.join('')
         const stored = storableText(text)
         expect(restoreText(stored)).toBe(text)

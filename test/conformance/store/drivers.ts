@@ -8,7 +8,7 @@ import { openPostgres } from '../../../src/store/postgres.js'
 import type { SqlDatabase } from '../../../src/store/sql-database.js'
 import { openSqlite } from '../../../src/store/sqlite.js'
 import { createDatabase, createStoreDatabase, type TestDatabase } from '../../support/postgres.js'
-import { makeFolder, removeFolder } from '../../support/temporary-folder.js'
+import { type FolderOptions, makeFolder, removeFolder } from '../../support/temporary-folder.js'
 
 interface Started {
   url: string
@@ -27,7 +27,7 @@ export interface Driver {
 /** Every store that Lango has: the suite runs over all of them. */
 export const DRIVERS: readonly Driver[] = [
   { name: 'memory', start: startMemory, startEmpty: startMemory },
-  { name: 'sqlite', start: startSqlite, startEmpty: startSqlite },
+  { name: 'sqlite', start: () => startSqlite(), startEmpty: () => startSqlite() },
   {
     name: 'postgres',
     start: () => startPostgres(createStoreDatabase()),
@@ -39,8 +39,8 @@ async function startMemory(): Promise<Started> {
   return { url: 'memory:', stop: async () => {} }
 }
 
-async function startSqlite(): Promise<Started> {
-  const folder = await makeFolder()
+async function startSqlite(options?: FolderOptions): Promise<Started> {
+  const folder = await makeFolder(options)
   return { url: `sqlite:${join(folder, 'store.db')}`, stop: () => removeFolder(folder) }
 }
 
@@ -52,7 +52,12 @@ async function startPostgres(created: Promise<TestDatabase>): Promise<Started> {
 /** Those that several processes can open at once. */
 export const SHARED_DRIVERS: readonly Driver[] = DRIVERS.filter(({ name }) => name !== 'memory')
 
-/** The same for tests that write thousands of messages: SQLite without waiting for the disk each time. */
+/** The same with the SQLite file on the disk, also where folders for tests are in memory. */
+export const DISK_DRIVERS: readonly Driver[] = SHARED_DRIVERS.map(driver =>
+  driver.name === 'sqlite' ? { ...driver, start: () => startSqlite({ on: 'disk' }) } : driver,
+)
+
+/** Every store for tests that write thousands of messages: SQLite without waiting for the disk each time. */
 export const FAST_DRIVERS: readonly Driver[] = DRIVERS.map(driver => ({
   ...driver,
   start: async () => {

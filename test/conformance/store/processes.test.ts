@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { openStore } from '../../../src/store/open-store.js'
 import { type Child, runScript } from '../../support/child.js'
 import { LONG, longUnless } from '../../support/tiers.js'
-import { type Driver, newKey, SHARED_DRIVERS, useStore } from './drivers.js'
+import { DISK_DRIVERS, type Driver, newKey, useStore } from './drivers.js'
 
 function storeChild(...args: (string | number)[]): Child {
   return runScript('store-child.ts', args.map(String))
@@ -19,7 +19,7 @@ async function allSucceed(children: readonly Child[]): Promise<void> {
 /** The number of processes in `npm test`, and in `npm run test:long`. */
 const COUNTS = [3, 8]
 
-describe.each(SHARED_DRIVERS)('processes that share $name', (driver: Driver) => {
+describe.each(DISK_DRIVERS)('processes that share $name', (driver: Driver) => {
   const place = useStore(driver)
 
   for (const count of COUNTS) {

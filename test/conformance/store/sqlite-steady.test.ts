@@ -1,6 +1,6 @@
 import { copyFileSync, readdirSync, renameSync, rmSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import type { Message } from '../../../src/session/message.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { openSqlStore } from '../../../src/store/sql-store.js'
@@ -12,7 +12,8 @@ import { failureOf, newKey } from './drivers.js'
 const text = (content: string): Message => ({ role: 'user', content, timestamp: 1 })
 
 async function openInFolder() {
-  const folder = await temporaryFolder()
+  // In memory a thousand writes fit into the 50 ms between two checks of the log, and a checkpoint hides what happened.
+  const folder = await temporaryFolder({ on: 'disk' })
   const file = join(folder, 'store.db')
   const key = newKey()
   const first = await openStore(`sqlite:${file}`)
@@ -35,162 +36,154 @@ async function lockElsewhere(file: string): Promise<() => Promise<unknown>> {
   }
 }
 
-describe('a SQLite file that another process has locked', () => {
-  test('writes wait in order, while timers run and reads answer', async () => {
-    const { file, store, key } = await openInFolder()
-    await store.appendMessage(key, text('before'))
-    const unlock = await lockElsewhere(file)
-    let settled = 0
-    const writes = Array.from({ length: 5 }, (_, index) =>
-      store.appendMessage(key, text(`m${index}`)).finally(() => settled++),
-    )
-    const lease = store.acquireLease({ ...key, sessionId: 'other' })
-    for (let turn = 0; turn < 5; turn++) {
-      await new Promise(resolve => setTimeout(resolve, 10))
-      expect((await store.readMessages(key)).map(({ content }) => content)).toEqual(['before'])
-      expect((await store.loadSession(key))?.totalMessages).toBe(1)
-    }
-    expect(settled).toBe(0)
-    await unlock()
-    expect((await Promise.all(writes)).map(({ seq }) => seq)).toEqual([2, 3, 4, 5, 6])
-    await (await lease).release()
-    expect((await store.readMessages(key)).map(({ content }) => content)).toEqual([
-      'before',
-      ...writes.map((_, index) => `m${index}`),
-    ])
-  })
-
-  test('opening a new file waits', async () => {
-    const file = join(await temporaryFolder(), 'store.db')
-    const unlock = await lockElsewhere(file)
-    const opening = openStore(`sqlite:${file}`)
-    await new Promise(resolve => setTimeout(resolve, 30))
-    await unlock()
-    await (await opening).close()
-  })
+test('writes to a locked SQLite file wait in order, while timers run and reads answer', async () => {
+  const { file, store, key } = await openInFolder()
+  await store.appendMessage(key, text('before'))
+  const unlock = await lockElsewhere(file)
+  let settled = 0
+  const writes = Array.from({ length: 5 }, (_, index) =>
+    store.appendMessage(key, text(`m${index}`)).finally(() => settled++),
+  )
+  const lease = store.acquireLease({ ...key, sessionId: 'other' })
+  for (let turn = 0; turn < 5; turn++) {
+    await new Promise(resolve => setTimeout(resolve, 10))
+    expect((await store.readMessages(key)).map(({ content }) => content)).toEqual(['before'])
+    expect((await store.loadSession(key))?.totalMessages).toBe(1)
+  }
+  expect(settled).toBe(0)
+  await unlock()
+  expect((await Promise.all(writes)).map(({ seq }) => seq)).toEqual([2, 3, 4, 5, 6])
+  await (await lease).release()
+  expect((await store.readMessages(key)).map(({ content }) => content)).toEqual([
+    'before',
+    ...writes.map((_, index) => `m${index}`),
+  ])
 })
 
-describe('a SQLite file that changes while it is open', () => {
-  test.each<[string, (file: string) => void, string]>([
-    ['deleted', file => rmSync(file), 'store.db was deleted or moved'],
-    ['moved', file => renameSync(file, `${file}.moved`), 'store.db was deleted or moved'],
-    [
-      'replaced',
-      file => {
-        copyFileSync(file, `${file}.copy`)
-        renameSync(`${file}.copy`, file)
-      },
-      'store.db was replaced',
-    ],
-    ['emptied', file => truncateSync(file, 0), 'store.db was truncated'],
-    ['truncated', file => truncateSync(file, 4096), 'store.db was truncated'],
-    ['left without its log', file => rmSync(`${file}-wal`), 'store.db-wal was deleted or moved'],
-    ['left with an empty log', file => truncateSync(`${file}-wal`, 0), 'store.db-wal was truncated'],
-  ])('when it was %s, nothing more is acknowledged', async (_, change, reason) => {
-    const { file, store, key } = await openInFolder()
-    await store.appendMessage(key, text('kept'))
-    await store.check?.()
-    change(file)
-    // The log is not examined for every commit.
-    await new Promise(resolve => setTimeout(resolve, 100))
-    const append = await failureOf(store.appendMessage(key, text('lost')))
-    expect(append.code).toBe('store-unavailable')
-    expect(append.message).toContain(reason)
-    expect(append.message).toContain('restore a backup, and start Lango again')
-    const check = store.check?.() ?? Promise.resolve()
-    expect((await failureOf(check)).message).toContain(reason)
-    expect((await failureOf(store.updateState(key, { a: 1 }))).code).toBe('store-unavailable')
-  })
-
-  test('a file that is put back is used again', async () => {
-    const { file, store, key } = await openInFolder()
-    renameSync(file, `${file}.moved`)
-    expect((await failureOf(store.appendMessage(key, text('refused')))).code).toBe('store-unavailable')
-    renameSync(`${file}.moved`, file)
-    const { seq } = await store.appendMessage(key, text('kept'))
-    expect((await store.readMessages(key)).at(-1)).toMatchObject({ seq, content: 'kept' })
-    await store.check?.()
-  })
-
-  test('a file that another process vacuums and truncates its log of is used on', async () => {
-    const { file, store, key } = await openInFolder()
-    await store.appendMessages?.(
-      key,
-      Array.from({ length: 300 }, () => text('x'.repeat(5000))),
-    )
-    await store.deleteSession(key)
-    const child = runScript('lock-database.ts', [file, 'VACUUM; PRAGMA wal_checkpoint(TRUNCATE)'])
-    await child.untilLines(1)
-    await store.createSession(key)
-    expect(await store.appendMessage(key, text('after'))).toEqual({ seq: 1 })
-    child.process.kill('SIGKILL')
-    await child.ended
-  })
-
-  test('a log that is truncated while messages are appended stops them', async () => {
-    const { file, store, key } = await openInFolder()
-    await store.appendMessage(key, text('kept'))
-    await store.check?.()
-    truncateSync(`${file}-wal`, 0)
-    // Those of the next 50 ms are acknowledged, and make the log as long as before.
-    const append = async () => {
-      for (let count = 0; count < 100_000; count++) await store.appendMessage(key, text('lost'))
-    }
-    const failure = await failureOf(append())
-    expect(failure.code).toBe('store-unavailable')
-    expect(failure.message).toContain('store.db-wal was truncated')
-  })
+test('opening a new SQLite file waits for the lock of another process', async () => {
+  const file = join(await temporaryFolder(), 'store.db')
+  const unlock = await lockElsewhere(file)
+  const opening = openStore(`sqlite:${file}`)
+  await new Promise(resolve => setTimeout(resolve, 30))
+  await unlock()
+  await (await opening).close()
 })
 
-describe('closing a SQLite store', () => {
-  test('stores what is pending, and leaves one file', async () => {
-    const { folder, file, store, key } = await openInFolder()
-    const writes = Array.from({ length: 20 }, (_, index) => store.appendMessage(key, text(`${index}`)))
-    await store.close()
-    expect((await Promise.all(writes)).map(({ seq }) => seq)).toEqual(writes.map((_, index) => index + 1))
-    expect(readdirSync(folder)).toEqual(['store.db'])
-    expect((await failureOf(store.appendMessage(key, text('late')))).code).toBe('store-unavailable')
-    const again = await openStore(`sqlite:${file}`)
-    expect(await again.readMessages(key)).toHaveLength(20)
-    await again.close()
-  })
-
-  test('and exiting at once leaves one complete file', async () => {
-    const { folder, file, store, key } = await openInFolder()
-    await store.close()
-    const child = runScript('store-child.ts', ['quit', `sqlite:${file}`, key.appName, key.sessionId, '50'])
-    expect(await child.ended).toEqual({ code: 0, signal: null })
-    expect(readdirSync(folder)).toEqual(['store.db'])
-    const again = await openStore(`sqlite:${file}`)
-    expect(await again.readMessages(key)).toHaveLength(50)
-    await again.close()
-  })
+test.each<[string, (file: string) => void, string]>([
+  ['deleted', file => rmSync(file), 'store.db was deleted or moved'],
+  ['moved', file => renameSync(file, `${file}.moved`), 'store.db was deleted or moved'],
+  [
+    'replaced',
+    file => {
+      copyFileSync(file, `${file}.copy`)
+      renameSync(`${file}.copy`, file)
+    },
+    'store.db was replaced',
+  ],
+  ['emptied', file => truncateSync(file, 0), 'store.db was truncated'],
+  ['truncated', file => truncateSync(file, 4096), 'store.db was truncated'],
+  ['left without its log', file => rmSync(`${file}-wal`), 'store.db-wal was deleted or moved'],
+  ['left with an empty log', file => truncateSync(`${file}-wal`, 0), 'store.db-wal was truncated'],
+])('no write to an open SQLite file is acknowledged after it was %s', async (_, change, reason) => {
+  const { file, store, key } = await openInFolder()
+  await store.appendMessage(key, text('kept'))
+  await store.check?.()
+  change(file)
+  // The log is not examined for every commit.
+  await new Promise(resolve => setTimeout(resolve, 100))
+  const append = await failureOf(store.appendMessage(key, text('lost')))
+  expect(append.code).toBe('store-unavailable')
+  expect(append.message).toContain(reason)
+  expect(append.message).toContain('restore a backup, and start Lango again')
+  const check = store.check?.() ?? Promise.resolve()
+  expect((await failureOf(check)).message).toContain(reason)
+  expect((await failureOf(store.updateState(key, { a: 1 }))).code).toBe('store-unavailable')
 })
 
-describe('writes that come together', () => {
-  test('share commits, and each fails by itself', async () => {
-    const database = await openSqlite({ path: join(await temporaryFolder(), 'store.db'), sync: 'full' })
-    const store = await openSqlStore(database)
-    onTestFinished(() => store.close())
-    const key = newKey()
-    await store.createSession(key)
-    const before = database.work.commits
-    const outcomes = await Promise.allSettled(
-      Array.from({ length: 40 }, (_, index) =>
-        store.appendMessage(index % 4 === 3 ? newKey() : key, text(`${index}`)),
-      ),
-    )
-    expect(database.work.commits - before).toBeLessThan(20)
-    expect(outcomes.filter(({ status }) => status === 'rejected')).toHaveLength(10)
-    const messages = await store.readMessages(key)
-    expect(messages.map(({ seq }) => seq)).toEqual(Array.from({ length: 30 }, (_, index) => index + 1))
-    expect(messages.map(({ content }) => Number(content))).toEqual(
-      Array.from({ length: 40 }, (_, index) => index).filter(index => index % 4 !== 3),
-    )
-  })
+test('a SQLite file that was moved away and back is used again', async () => {
+  const { file, store, key } = await openInFolder()
+  renameSync(file, `${file}.moved`)
+  expect((await failureOf(store.appendMessage(key, text('refused')))).code).toBe('store-unavailable')
+  renameSync(`${file}.moved`, file)
+  const { seq } = await store.appendMessage(key, text('kept'))
+  expect((await store.readMessages(key)).at(-1)).toMatchObject({ seq, content: 'kept' })
+  await store.check?.()
 })
 
-test('an opening is nine statements, a load three, a step with a message, a call and events seven, a journal one more', async () => {
+test('a SQLite file that another process vacuums, truncating its log, stays in use', async () => {
+  const { file, store, key } = await openInFolder()
+  await store.appendMessages?.(
+    key,
+    Array.from({ length: 300 }, () => text('x'.repeat(5000))),
+  )
+  await store.deleteSession(key)
+  const child = runScript('lock-database.ts', [file, 'VACUUM; PRAGMA wal_checkpoint(TRUNCATE)'])
+  await child.untilLines(1)
+  await store.createSession(key)
+  expect(await store.appendMessage(key, text('after'))).toEqual({ seq: 1 })
+  child.process.kill('SIGKILL')
+  await child.ended
+})
+
+test('appends to a SQLite file fail soon after its log was truncated', async () => {
+  const { file, store, key } = await openInFolder()
+  await store.appendMessage(key, text('kept'))
+  await store.check?.()
+  truncateSync(`${file}-wal`, 0)
+  // Those of the next 50 ms are acknowledged, and make the log as long as before.
+  const append = async () => {
+    for (let count = 0; count < 100_000; count++) await store.appendMessage(key, text('lost'))
+  }
+  const failure = await failureOf(append())
+  expect(failure.code).toBe('store-unavailable')
+  expect(failure.message).toContain('store.db-wal was truncated')
+})
+
+test('closing a SQLite store stores pending writes, and leaves one file', async () => {
+  const { folder, file, store, key } = await openInFolder()
+  const writes = Array.from({ length: 20 }, (_, index) => store.appendMessage(key, text(`${index}`)))
+  await store.close()
+  expect((await Promise.all(writes)).map(({ seq }) => seq)).toEqual(writes.map((_, index) => index + 1))
+  expect(readdirSync(folder)).toEqual(['store.db'])
+  expect((await failureOf(store.appendMessage(key, text('late')))).code).toBe('store-unavailable')
+  const again = await openStore(`sqlite:${file}`)
+  expect(await again.readMessages(key)).toHaveLength(20)
+  await again.close()
+})
+
+test('closing a SQLite store and exiting at once leaves one complete file', async () => {
+  const { folder, file, store, key } = await openInFolder()
+  await store.close()
+  const child = runScript('store-child.ts', ['quit', `sqlite:${file}`, key.appName, key.sessionId, '50'])
+  expect(await child.ended).toEqual({ code: 0, signal: null })
+  expect(readdirSync(folder)).toEqual(['store.db'])
+  const again = await openStore(`sqlite:${file}`)
+  expect(await again.readMessages(key)).toHaveLength(50)
+  await again.close()
+})
+
+test('writes to SQLite at the same time share commits, and each fails by itself', async () => {
+  const database = await openSqlite({ path: join(await temporaryFolder(), 'store.db'), sync: 'full' })
+  const store = await openSqlStore(database)
+  onTestFinished(() => store.close())
+  const key = newKey()
+  await store.createSession(key)
+  const before = database.work.commits
+  const outcomes = await Promise.allSettled(
+    Array.from({ length: 40 }, (_, index) =>
+      store.appendMessage(index % 4 === 3 ? newKey() : key, text(`${index}`)),
+    ),
+  )
+  expect(database.work.commits - before).toBeLessThan(20)
+  expect(outcomes.filter(({ status }) => status === 'rejected')).toHaveLength(10)
+  const messages = await store.readMessages(key)
+  expect(messages.map(({ seq }) => seq)).toEqual(Array.from({ length: 30 }, (_, index) => index + 1))
+  expect(messages.map(({ content }) => Number(content))).toEqual(
+    Array.from({ length: 40 }, (_, index) => index).filter(index => index % 4 !== 3),
+  )
+})
+
+test('in SQLite an opening is nine statements, a load three, a step with a message, a call and events seven, a journal one more', async () => {
   const database = await openSqlite({ path: join(await temporaryFolder(), 'store.db'), sync: 'full' })
   const store = await openSqlStore(database)
   onTestFinished(() => store.close())
