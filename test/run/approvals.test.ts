@@ -58,51 +58,52 @@ async function collect(
 const answersOf = (events: RunEvent[]) =>
   events.flatMap(event => (event.type === 'approval-answer' ? event.answer : []))
 
-describe('a tool that needs approval', () => {
-  test('runs when the caller says yes, and what was asked and answered is stored', async () => {
-    const runtime = await start([call('prod'), { text: 'done' }])
-    const events = await collect(runtime, {
-      sessionId: 's',
-      text: 'go',
-      onApproval: ask => ask.name === 'deploy',
-    })
-    expect(done).toEqual(['prod'])
-    expect(events.map(event => event.type).filter(type => type.startsWith('approval'))).toEqual([
-      'approval-request',
-      'approval-answer',
-    ])
-    const stored = await runtime.store.runs.readEvents(events[0]?.runId ?? '')
-    expect(stored.find(event => event.type === 'approval-request')).toMatchObject({
-      name: 'deploy',
-      args: { to: 'prod' },
-    })
-    expect(stored.find(event => event.type === 'approval-answer')).toMatchObject({ answer: 'once' })
+test('a tool that needs approval runs when the caller says yes, and request and answer are stored', async () => {
+  const runtime = await start([call('prod'), { text: 'done' }])
+  const events = await collect(runtime, {
+    sessionId: 's',
+    text: 'go',
+    onApproval: ask => ask.name === 'deploy',
   })
-
-  test('gives the reason that the tool returns to the caller, in the event and in the open question', async () => {
-    const tool = { ...deploy, needsApproval: () => 'It cannot be undone.' }
-    const runtime = await start([call('prod'), { text: 'done' }], {
-      agent: { name: 'root', model: 'play/m', tools: [tool] },
-    })
-    const reasons: unknown[] = []
-    const events = await collect(runtime, {
-      text: 'go',
-      onApproval: ({ reason }) => {
-        reasons.push(reason)
-        return true
-      },
-    })
-    expect(reasons).toEqual(['It cannot be undone.'])
-    expect(events.find(({ type }) => type === 'approval-request')).toMatchObject({
-      reason: 'It cannot be undone.',
-    })
-    expect(done).toEqual(['prod'])
+  expect(done).toEqual(['prod'])
+  expect(events.map(event => event.type).filter(type => type.startsWith('approval'))).toEqual([
+    'approval-request',
+    'approval-answer',
+  ])
+  const stored = await runtime.store.runs.readEvents(events[0]?.runId ?? '')
+  expect(stored.find(event => event.type === 'approval-request')).toMatchObject({
+    name: 'deploy',
+    args: { to: 'prod' },
   })
+  expect(stored.find(event => event.type === 'approval-answer')).toMatchObject({ answer: 'once' })
+})
 
-  test.each([
-    ['says no', () => 'no' as const],
-    ['fails to ask', () => Promise.reject(new TypeError('no window'))],
-  ])('does not run when the caller %s, and the model is informed', async (_name, onApproval) => {
+test('a reason for an approval reaches the caller, the event and the open question', async () => {
+  const tool = { ...deploy, needsApproval: () => 'It cannot be undone.' }
+  const runtime = await start([call('prod'), { text: 'done' }], {
+    agent: { name: 'root', model: 'play/m', tools: [tool] },
+  })
+  const reasons: unknown[] = []
+  const events = await collect(runtime, {
+    text: 'go',
+    onApproval: ({ reason }) => {
+      reasons.push(reason)
+      return true
+    },
+  })
+  expect(reasons).toEqual(['It cannot be undone.'])
+  expect(events.find(({ type }) => type === 'approval-request')).toMatchObject({
+    reason: 'It cannot be undone.',
+  })
+  expect(done).toEqual(['prod'])
+})
+
+test.each([
+  ['says no', () => 'no' as const],
+  ['fails to ask', () => Promise.reject(new TypeError('no window'))],
+])(
+  'a tool that needs approval does not run when the caller %s, and the model is informed',
+  async (_name, onApproval) => {
     const runtime = await start([call('prod'), { text: 'understood' }])
     const events = await collect(runtime, { sessionId: 's', text: 'go', onApproval })
     expect(done).toEqual([])
@@ -112,46 +113,46 @@ describe('a tool that needs approval', () => {
       result: { error: expect.stringContaining('The user refused tool "deploy"') },
     })
     expect(events.at(-1)).toMatchObject({ finishReason: 'stop', text: 'understood' })
-  })
+  },
+)
 
-  test('is refused when nobody answers in time', async () => {
-    const runtime = await start([call('prod'), { text: 'understood' }], { tools: { approvalTimeoutMs: 40 } })
-    const events = await collect(runtime, { sessionId: 's', text: 'go' })
-    expect(done).toEqual([])
-    expect(events.find(event => event.type === 'tool-result')).toMatchObject({ isError: true })
-    expect(events.at(-1)).toMatchObject({ finishReason: 'stop' })
-  })
+test('a tool call is refused when nobody answers in time', async () => {
+  const runtime = await start([call('prod'), { text: 'understood' }], { tools: { approvalTimeoutMs: 40 } })
+  const events = await collect(runtime, { sessionId: 's', text: 'go' })
+  expect(done).toEqual([])
+  expect(events.find(event => event.type === 'tool-result')).toMatchObject({ isError: true })
+  expect(events.at(-1)).toMatchObject({ finishReason: 'stop' })
+})
 
-  test('is asked about once when the answer is always, also in later runs of the session', async () => {
-    const runtime = await start((_request, index) => (index % 2 === 0 ? call(`n${index}`) : { text: 'done' }))
-    const asked: string[] = []
-    const onApproval: RunInput['onApproval'] = ask => {
-      asked.push(ask.sessionId)
-      return 'always'
-    }
-    await collect(runtime, { sessionId: 's', text: 'go', onApproval })
-    await collect(runtime, { sessionId: 's', text: 'again', onApproval })
-    await collect(runtime, { sessionId: 'other', text: 'go', onApproval })
-    expect(asked).toEqual(['s', 'other'])
-    expect(done).toHaveLength(3)
-  })
+test('a tool is asked about once when the answer is always, also in later runs of the session', async () => {
+  const runtime = await start((_request, index) => (index % 2 === 0 ? call(`n${index}`) : { text: 'done' }))
+  const asked: string[] = []
+  const onApproval: RunInput['onApproval'] = ask => {
+    asked.push(ask.sessionId)
+    return 'always'
+  }
+  await collect(runtime, { sessionId: 's', text: 'go', onApproval })
+  await collect(runtime, { sessionId: 's', text: 'again', onApproval })
+  await collect(runtime, { sessionId: 'other', text: 'go', onApproval })
+  expect(asked).toEqual(['s', 'other'])
+  expect(done).toHaveLength(3)
+})
 
-  test('can be aborted while it waits', async () => {
-    const runtime = await start([call('prod'), { text: 'never' }])
-    const abort = new AbortController()
-    const events = await collect(runtime, { sessionId: 's', text: 'go', signal: abort.signal }, event => {
-      if (event.type === 'approval-request') abort.abort()
-    })
-    expect(done).toEqual([])
-    expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'aborted' })
+test('a run that waits for an approval can be aborted', async () => {
+  const runtime = await start([call('prod'), { text: 'never' }])
+  const abort = new AbortController()
+  const events = await collect(runtime, { sessionId: 's', text: 'go', signal: abort.signal }, event => {
+    if (event.type === 'approval-request') abort.abort()
   })
+  expect(done).toEqual([])
+  expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'aborted' })
 })
 
 describe.each([
   ['SQLite in memory of one process', async () => ({ url: 'memory:', drop: async () => {} })],
   ['PostgreSQL', createDatabase],
-])('signals through %s', (_name, database) => {
-  test('approve and stop a run from elsewhere', async () => {
+])('signals through %s', (name, database) => {
+  test(`signals through ${name} approve and stop a run from elsewhere`, async () => {
     const { url, drop } = await database()
     const store: SessionStore = await openStore(url)
     // Another process would open the same database; in memory there is only one store.

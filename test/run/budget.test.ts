@@ -67,8 +67,8 @@ const stores = [
   ],
 ] as const
 
-describe.each(stores)('in %s', (_name, address) => {
-  test('a run whose worst case exceeds the budget gets a lower output limit and its answer', async () => {
+describe.each(stores)('in %s', (name, address) => {
+  test(`in ${name}, a run whose worst case exceeds the budget gets a lower output limit and its answer`, async () => {
     const billed = await billing(answer)
     const runtime = await start(billed, { store: await address(), budget: { perRunUsd: 0.1 } })
     const result = await runtime.runAndCollect({ text: 'Is it so?' })
@@ -80,7 +80,7 @@ describe.each(stores)('in %s', (_name, address) => {
     expect(result.usage.cost).toBeCloseTo(billed.bill(), 9)
   })
 
-  test('a run that would go on for ever wraps up inside its budget', async () => {
+  test(`in ${name}, a run that would never end wraps up inside its budget`, async () => {
     const billed = await billing(endless(400))
     const runtime = await start(billed, { store: await address(), limits: { maxTurns: 100 } })
     const events = await eventsOf(runtime, { text: 'Search.', budget: { perRunUsd: 0.12 } })
@@ -236,41 +236,39 @@ async function startResetting() {
 
 const sum = (amounts: readonly number[]) => amounts.reduce((all, one) => all + one, 0)
 
-describe('a connection that is reset before the first byte of the answer', () => {
-  test('counts as spent, and is sent again only as often as the budget pays for it', async () => {
-    const { bills, baseUrl } = await startResetting()
-    const runtime = await createRuntime({
-      store: 'memory:',
-      providers: { bank: { ...billedBy({ baseUrl }), retry: { baseDelayMs: 1, maxAttempts: 10 } } },
-      // The worst case of a call is about $0.16.
-      agent: { name: 'root', model: 'bank/bill-1', maxOutputTokens: 4000 },
-      budget: { perSessionUsd: 0.5 },
-    })
-    open.push(runtime)
-    const first = await runtime.runAndCollect({ sessionId: 's', text: 'Hello' })
-    expect(first.finishReason).toBe('budget')
-    const second = await runtime.runAndCollect({ sessionId: 's', text: 'Hello' })
-    expect(second.finishReason).toBe('budget')
-    expect(bills.length).toBeGreaterThanOrEqual(3)
-    expect(sum(bills)).toBeLessThanOrEqual(0.5)
-    expect(sum(bills)).toBeGreaterThan(0.45)
+test('a request whose connection is reset before the answer counts as spent, and is sent again only as often as the budget pays for it', async () => {
+  const { bills, baseUrl } = await startResetting()
+  const runtime = await createRuntime({
+    store: 'memory:',
+    providers: { bank: { ...billedBy({ baseUrl }), retry: { baseDelayMs: 1, maxAttempts: 10 } } },
+    // The worst case of a call is about $0.16.
+    agent: { name: 'root', model: 'bank/bill-1', maxOutputTokens: 4000 },
+    budget: { perSessionUsd: 0.5 },
   })
+  open.push(runtime)
+  const first = await runtime.runAndCollect({ sessionId: 's', text: 'Hello' })
+  expect(first.finishReason).toBe('budget')
+  const second = await runtime.runAndCollect({ sessionId: 's', text: 'Hello' })
+  expect(second.finishReason).toBe('budget')
+  expect(bills.length).toBeGreaterThanOrEqual(3)
+  expect(sum(bills)).toBeLessThanOrEqual(0.5)
+  expect(sum(bills)).toBeGreaterThan(0.45)
+})
 
-  test('counts as spent when it is not sent again', async () => {
-    const { bills, baseUrl } = await startResetting()
-    const runtime = await createRuntime({
-      store: 'memory:',
-      providers: { bank: { ...billedBy({ baseUrl }), retry: { maxAttempts: 1 } } },
-      agent: { name: 'root', model: 'bank/bill-1', maxOutputTokens: 4000 },
-      budget: { perSessionUsd: 0.2 },
-    })
-    open.push(runtime)
-    const ask = () => runtime.runAndCollect({ sessionId: 's', text: 'Hello' })
-    await expect(ask()).rejects.toMatchObject({ code: 'provider-unavailable' })
-    await ask().catch(() => {})
-    await ask().catch(() => {})
-    expect(sum(bills)).toBeLessThanOrEqual(0.2)
+test('a request whose connection is reset before the answer counts as spent when it is not sent again', async () => {
+  const { bills, baseUrl } = await startResetting()
+  const runtime = await createRuntime({
+    store: 'memory:',
+    providers: { bank: { ...billedBy({ baseUrl }), retry: { maxAttempts: 1 } } },
+    agent: { name: 'root', model: 'bank/bill-1', maxOutputTokens: 4000 },
+    budget: { perSessionUsd: 0.2 },
   })
+  open.push(runtime)
+  const ask = () => runtime.runAndCollect({ sessionId: 's', text: 'Hello' })
+  await expect(ask()).rejects.toMatchObject({ code: 'provider-unavailable' })
+  await ask().catch(() => {})
+  await ask().catch(() => {})
+  expect(sum(bills)).toBeLessThanOrEqual(0.2)
 })
 
 test('a connection that is refused costs nothing', async () => {
@@ -387,7 +385,7 @@ test('a budget costs two commits for each model call', async () => {
   expect(paid - free).toBeLessThanOrEqual(4)
 })
 
-test('a run that ended at its budget goes on with another one, on the same model', async () => {
+test('a run that ended at its budget continues with another budget, on the same model', async () => {
   const billed = await billing(endless(400))
   const runtime = await start(billed, { limits: { maxTurns: 6 } })
   const first = await eventsOf(runtime, { sessionId: 's', text: 'Search.', budget: { perRunUsd: 0.06 } })
@@ -428,7 +426,7 @@ describe('a dearer model answers instead of one that is down', () => {
     return { runtime, billed }
   }
 
-  test('its own price is reserved, and the output limit is that of its price', async () => {
+  test('the price of a dearer fallback model is reserved, and the output limit is that of its price', async () => {
     const { runtime, billed } = await startWithFallback()
     const events = await eventsOf(runtime, { text: 'Is it so?', budget: { perRunUsd: 0.1 } })
     expect(events.find(({ type }) => type === 'model-switch')).toMatchObject({ to: 'bank/bill-1' })
@@ -440,7 +438,7 @@ describe('a dearer model answers instead of one that is down', () => {
     expect(finish?.type === 'run-finish' && finish.usage.cost).toBeCloseTo(billed.bill(), 9)
   })
 
-  test('one that the budget cannot pay is not asked', async () => {
+  test('a fallback model that the budget cannot pay is not asked', async () => {
     const { runtime, billed } = await startWithFallback()
     const events = await eventsOf(runtime, { text: 'Is it so?', budget: { perRunUsd: 0.004 } })
     expect(events.at(-1)).toMatchObject({ finishReason: 'budget' })

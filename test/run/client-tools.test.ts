@@ -63,8 +63,8 @@ const STORES = {
   },
 }
 
-describe.each(Object.entries(STORES))('on %s', (_name, newStore) => {
-  test('a call of each side in one answer: the run waits for the caller, and another process continues it', async () => {
+describe.each(Object.entries(STORES))('on %s', (name, newStore) => {
+  test(`a call of each side in one answer on ${name}: the run waits for the caller, and another process continues it`, async () => {
     const url = await newStore()
     const { provider, runtime, open } = await start(
       [

@@ -1,5 +1,5 @@
 // A model that cannot answer is replaced by the next one, in the same run, and asked again after a pause.
-import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { AgentError } from '../../src/errors.js'
 import { ProviderHealth } from '../../src/money/provider-health.js'
 import type { RunEvent } from '../../src/run/run-event.js'
@@ -113,7 +113,7 @@ const CODES: Partial<Record<FaultKind, string>> = {
 /** Faults that the next model would share, or that are none. */
 const OTHERS: readonly FaultKind[] = ['context-overflow', 'slow-drip', 'blocked', 'malformed-call']
 
-test('every fault of the strict servers is looked at', () => {
+test('the tables of this file have every fault of the strict servers', () => {
   expect([...Object.keys(CODES), ...OTHERS].sort()).toEqual([...FAULT_KINDS].sort())
 })
 
@@ -196,13 +196,16 @@ test.each(PAIRS.map(pair => ({ ...pair, stepsOf: () => STEPS })))(
   expectFallback,
 )
 
-test.each(OTHERS.filter(kind => kind !== 'slow-drip'))('%s is no reason to ask another model', async kind => {
-  const { runtime, faults, asked } = await stage(CLAUDE, GEMINI)
-  faults.push({ kind })
-  const events = await eventsOf(runtime)
-  expect(switches(events)).toEqual([])
-  expect(asked[1]()).toBe(0)
-})
+test.each(OTHERS.filter(kind => kind !== 'slow-drip'))(
+  'the fault %s does not switch to another model',
+  async kind => {
+    const { runtime, faults, asked } = await stage(CLAUDE, GEMINI)
+    faults.push({ kind })
+    const events = await eventsOf(runtime)
+    expect(switches(events)).toEqual([])
+    expect(asked[1]()).toBe(0)
+  },
+)
 
 test('a stream that breaks off after visible output each time is taken back, and the next model answers', async () => {
   const { runtime, faults, violations } = await stage(CLAUDE, GEMINI)
@@ -274,68 +277,66 @@ test('a run that has switched is resumed where it was, without paying twice', as
   expect(asked.filter(name => name === 'two').length).toBe(paid + 1)
 })
 
-describe('the memory of failures', () => {
-  const overloaded = new AgentError('provider-overloaded', 'busy', { retryable: true })
-  const refused = new AgentError('provider-auth', 'key')
+const overloaded = new AgentError('provider-overloaded', 'busy', { retryable: true })
+const refused = new AgentError('provider-auth', 'key')
 
-  test('a model rests longer with each failure, one request tries it, and an answer ends it', () => {
-    let now = 0
-    const health = new ProviderHealth(
-      () => now,
-      () => 0.99,
-    )
-    const provider = {}
-    const rest = () => {
-      const since = now
-      while (health.reasonAgainst(provider, 'm') !== undefined) now += 100
-      return now - since
-    }
-    expect(health.failed(provider, 'm', overloaded)).toBe(true)
-    expect(health.reasonAgainst(provider, 'm')).toBe('provider-overloaded')
-    expect(health.reasonAgainst(provider, 'other')).toBeUndefined()
-    const first = rest()
-    // Who was told that it may is the one that tries.
-    expect(health.reasonAgainst(provider, 'm')).toBe('provider-overloaded')
-    health.failed(provider, 'm', overloaded)
-    expect(rest()).toBeGreaterThan(first * 1.5)
-    health.answered(provider, 'm')
-    expect(health.reasonAgainst(provider, 'm')).toBeUndefined()
-  })
+test('a model rests longer with each failure, one request tries it, and an answer ends it', () => {
+  let now = 0
+  const health = new ProviderHealth(
+    () => now,
+    () => 0.99,
+  )
+  const provider = {}
+  const rest = () => {
+    const since = now
+    while (health.reasonAgainst(provider, 'm') !== undefined) now += 100
+    return now - since
+  }
+  expect(health.failed(provider, 'm', overloaded)).toBe(true)
+  expect(health.reasonAgainst(provider, 'm')).toBe('provider-overloaded')
+  expect(health.reasonAgainst(provider, 'other')).toBeUndefined()
+  const first = rest()
+  // Who was told that it may is the one that tries.
+  expect(health.reasonAgainst(provider, 'm')).toBe('provider-overloaded')
+  health.failed(provider, 'm', overloaded)
+  expect(rest()).toBeGreaterThan(first * 1.5)
+  health.answered(provider, 'm')
+  expect(health.reasonAgainst(provider, 'm')).toBeUndefined()
+})
 
-  test('a refused key is that of all models, a Retry-After is kept, and a wrong request is no failure', () => {
-    let now = 0
-    const health = new ProviderHealth(() => now)
-    const provider = {}
-    health.failed(provider, 'm', refused)
-    expect(health.reasonAgainst(provider, 'other')).toBe('provider-auth')
-    expect(health.reasonAgainst({}, 'm')).toBeUndefined()
-    const later = new AgentError('provider-rate-limit', 'slow', { details: { retryAfterMs: 60_000 } })
-    health.failed(provider, 'm', later)
-    now = 59_000
-    expect(health.reasonAgainst(provider, 'm')).toBe('provider-rate-limit')
-    expect(health.failed(provider, 'm', new AgentError('provider-rejected', 'no'))).toBe(false)
-    expect(health.failed(provider, 'm', new AgentError('context-overflow', 'long'))).toBe(false)
-  })
+test('a refused key is that of all models, a Retry-After is kept, and a wrong request is no failure', () => {
+  let now = 0
+  const health = new ProviderHealth(() => now)
+  const provider = {}
+  health.failed(provider, 'm', refused)
+  expect(health.reasonAgainst(provider, 'other')).toBe('provider-auth')
+  expect(health.reasonAgainst({}, 'm')).toBeUndefined()
+  const later = new AgentError('provider-rate-limit', 'slow', { details: { retryAfterMs: 60_000 } })
+  health.failed(provider, 'm', later)
+  now = 59_000
+  expect(health.reasonAgainst(provider, 'm')).toBe('provider-rate-limit')
+  expect(health.failed(provider, 'm', new AgentError('provider-rejected', 'no'))).toBe(false)
+  expect(health.failed(provider, 'm', new AgentError('context-overflow', 'long'))).toBe(false)
+})
 
-  test('a model that asked for an hour is tried by one request a minute', () => {
-    let now = 0
-    const health = new ProviderHealth(
-      () => now,
-      () => 0,
-    )
-    const provider = {}
-    const hour = new AgentError('provider-rate-limit', 'slow', { details: { retryAfterMs: 3_600_000 } })
-    health.failed(provider, 'm', hour)
-    now = 59_000
-    expect(health.reasonAgainst(provider, 'm')).toBe('provider-rate-limit')
-    now = 60_000
-    expect(health.reasonAgainst(provider, 'm')).toBeUndefined()
-    health.failed(provider, 'm', hour)
-    now = 119_000
-    expect(health.reasonAgainst(provider, 'm')).toBe('provider-rate-limit')
-    now = 120_000
-    expect(health.reasonAgainst(provider, 'm')).toBeUndefined()
-    health.answered(provider, 'm')
-    expect(health.reasonAgainst(provider, 'm')).toBeUndefined()
-  })
+test('a model that asked for an hour is tried by one request a minute', () => {
+  let now = 0
+  const health = new ProviderHealth(
+    () => now,
+    () => 0,
+  )
+  const provider = {}
+  const hour = new AgentError('provider-rate-limit', 'slow', { details: { retryAfterMs: 3_600_000 } })
+  health.failed(provider, 'm', hour)
+  now = 59_000
+  expect(health.reasonAgainst(provider, 'm')).toBe('provider-rate-limit')
+  now = 60_000
+  expect(health.reasonAgainst(provider, 'm')).toBeUndefined()
+  health.failed(provider, 'm', hour)
+  now = 119_000
+  expect(health.reasonAgainst(provider, 'm')).toBe('provider-rate-limit')
+  now = 120_000
+  expect(health.reasonAgainst(provider, 'm')).toBeUndefined()
+  health.answered(provider, 'm')
+  expect(health.reasonAgainst(provider, 'm')).toBeUndefined()
 })

@@ -35,24 +35,22 @@ async function collect(events: AsyncIterable<RunEvent>): Promise<RunEvent[]> {
   return all
 }
 
-describe('a consumer that stops pulling', () => {
-  test('does not keep close from returning', async () => {
-    const runtime = await start([{ text: 'hi' }])
-    const events = runtime.run({ sessionId: 's', text: 'go' })
-    await events.next()
-    await runtime.close()
-  })
+test('a consumer that stops pulling does not keep close from returning', async () => {
+  const runtime = await start([{ text: 'hi' }])
+  const events = runtime.run({ sessionId: 's', text: 'go' })
+  await events.next()
+  await runtime.close()
+})
 
-  test('does not block the session once it is aborted', async () => {
-    const runtime = await start((_request, index) => ({ text: `answer ${index}` }))
-    const abort = new AbortController()
-    const events = runtime.run({ sessionId: 's', text: 'go', signal: abort.signal })
-    await events.next()
-    abort.abort()
-    expect((await runtime.runAndCollect({ sessionId: 's', text: 'next' })).finishReason).toBe('stop')
-    // Whoever comes back still hears how it ended.
-    expect((await collect(events)).at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'aborted' })
-  })
+test('a consumer that stops pulling does not block the session once it is aborted', async () => {
+  const runtime = await start((_request, index) => ({ text: `answer ${index}` }))
+  const abort = new AbortController()
+  const events = runtime.run({ sessionId: 's', text: 'go', signal: abort.signal })
+  await events.next()
+  abort.abort()
+  expect((await runtime.runAndCollect({ sessionId: 's', text: 'next' })).finishReason).toBe('stop')
+  // Whoever comes back still hears how it ended.
+  expect((await collect(events)).at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'aborted' })
 })
 
 test('a signal that is aborted already ends the run as aborted, and stores nothing', async () => {
@@ -71,7 +69,7 @@ test('one agent in two runtimes uses the models of each', async () => {
   expect((await one.runAndCollect({ text: 'x' })).text).toBe('one')
 })
 
-test('a model that hands over although there is nobody gets no second try', async () => {
+test('a transfer to an agent that does not exist is not tried again', async () => {
   const provider = new ScriptedProvider(() => call('transfer_to_agent', { agentName: 'ghost' }), {
     id: 'play',
   })
@@ -91,26 +89,24 @@ test('transfers that fail again and again are a loop', async () => {
   expect(result).toMatchObject({ finishReason: 'loop' })
 })
 
-describe('agents side by side', () => {
-  const pair = () => {
-    const agents = ['a', 'b'].map(name => new LlmAgent({ name, model: `play/${name}`, tools: [] }))
-    return new ParallelAgent({ name: 'pair', subAgents: agents })
-  }
+const pair = () => {
+  const agents = ['a', 'b'].map(name => new LlmAgent({ name, model: `play/${name}`, tools: [] }))
+  return new ParallelAgent({ name: 'pair', subAgents: agents })
+}
 
-  test('do not mix their words', async () => {
-    const runtime = await start(
-      request => ({ deltas: request.model === 'a' ? ['a1 '] : ['b1 ', 'b2 ', 'b3 ', 'b4 '] }),
-      { rootAgent: pair() },
-    )
-    const events = await collect(runtime.run({ sessionId: 's', text: 'go' }))
-    const heard = (author: string) =>
-      events
-        .flatMap(event => (event.type === 'text-delta' && event.author === author ? event.text : []))
-        .join('')
-    expect([heard('a'), heard('b')]).toEqual(['a1 ', 'b1 b2 b3 b4 '])
-    const finish = events.at(-1)
-    expect(finish?.type === 'run-finish' && ['a1 ', 'b1 b2 b3 b4 '].includes(finish.text)).toBe(true)
-  })
+test('parallel agents do not mix their words', async () => {
+  const runtime = await start(
+    request => ({ deltas: request.model === 'a' ? ['a1 '] : ['b1 ', 'b2 ', 'b3 ', 'b4 '] }),
+    { rootAgent: pair() },
+  )
+  const events = await collect(runtime.run({ sessionId: 's', text: 'go' }))
+  const heard = (author: string) =>
+    events
+      .flatMap(event => (event.type === 'text-delta' && event.author === author ? event.text : []))
+      .join('')
+  expect([heard('a'), heard('b')]).toEqual(['a1 ', 'b1 b2 b3 b4 '])
+  const finish = events.at(-1)
+  expect(finish?.type === 'run-finish' && ['a1 ', 'b1 b2 b3 b4 '].includes(finish.text)).toBe(true)
 })
 
 test('a run names a model also when its root is not a model’s agent', async () => {
@@ -142,7 +138,7 @@ describe('agents inside tools', () => {
       : call('helper', { request: words.includes('bank') ? 'secret' : 'hello' })
   }
 
-  test('of two apps do not share a session', async () => {
+  test('agents inside tools of two apps do not share a session', async () => {
     const store = await openStore('memory:')
     const bank = await start(script, { app: 'bank', store, rootAgent: nested() })
     const shop = await start(script, { app: 'shop', store, rootAgent: nested() })
@@ -153,7 +149,7 @@ describe('agents inside tools', () => {
     await store.close()
   })
 
-  test('that fail tell their caller why', async () => {
+  test('an agent inside a tool that fails returns the reason to its caller', async () => {
     const failure = new AgentError('provider-auth', 'The inner key was refused.')
     const runtime = await start(
       (request, index) => {
@@ -169,7 +165,7 @@ describe('agents inside tools', () => {
     )
   })
 
-  test('may not be called like the app', async () => {
+  test('an agent inside a tool may not have the name of the app', async () => {
     const runtime = await start(script, { app: 'helper', rootAgent: nested() })
     await expect(runtime.ready()).rejects.toMatchObject({ code: 'invalid-config' })
   })
@@ -233,7 +229,7 @@ describe('options are checked before anything is opened', () => {
     ],
     ['an unknown repair mode', { agent, history: { repair: 'x' } }, /history\.repair` is "x"/],
     ['no turns', { agent: { ...agent, maxTurns: 0 } }, /agent\.maxTurns` is 0/],
-  ])('%s', async (_name, options, message) => {
+  ])('createRuntime refuses %s', async (_name, options, message) => {
     const failure = await createRuntime({ store: 'memory:', ...options } as RuntimeOptions).catch(
       error => error,
     )

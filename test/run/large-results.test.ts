@@ -50,7 +50,7 @@ async function newStore(): Promise<SessionStore> {
 test.each([
   ['a small result is in the ledger', 100, { text: expect.stringMatching(/^1 x+$/) }],
   ['of a large one, the ledger says where it is', 50_000, { 'lango:in-message': expect.any(String), at: 0 }],
-])('%s', async (_name, size, expected) => {
+])('the ledger of tool calls: %s', async (_name, size, expected) => {
   const store = await newStore()
   const runtime = await runtimeOn(store, { executed: 0, read: [] }, size)
   await runtime.runAndCollect({ sessionId: 's', runId: RUN, text: 'Dump it.' })

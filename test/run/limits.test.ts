@@ -129,7 +129,7 @@ test.each([
   [{ loop: { stopAfter: 1 } }, '`limits.loop.stopAfter` is 1, but must be a whole number of at least 2'],
   [{ loop: true }, '`limits.loop` is true, but must be false, or an object'],
   [{ maxTurn: 3 }, 'Did you mean `limits.maxTurns`?'],
-])('refuses %j', async (limits, message) => {
+])('the limits %j are refused', async (limits, message) => {
   const options = { store: 'memory:', agent: { model: 'demo/demo' }, limits } as RuntimeOptions
   await expect(createRuntime(options)).rejects.toThrow(message)
 })

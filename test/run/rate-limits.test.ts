@@ -140,19 +140,19 @@ describe.each([
   { answerMs: 600, refuseMs: 250 },
   { answerMs: 3000, refuseMs: 150 },
 ])('with answers after $answerMs ms and refusals after $refuseMs ms', times => {
-  test('a limit of ten a second refuses at most two of a hundred, and little time is lost', async () => {
+  test(`a limit of ten a second refuses at most two of a hundred with answers after ${times.answerMs} ms and refusals after ${times.refuseMs} ms`, async () => {
     const { share, lastMs } = await together(100, 10, times)
     expect(share).toBeLessThanOrEqual(0.02)
     expect(lastMs).toBeLessThan(12_000)
   })
 
-  test('without a limit ten are not held back, and the last of fifty is sent after less than a second and a half', async () => {
+  test(`without a limit, ten requests with answers after ${times.answerMs} ms are sent at once and fifty within a second and a half`, async () => {
     expect((await together(10, Number.POSITIVE_INFINITY, times)).lastMs).toBe(0)
     expect((await together(50, Number.POSITIVE_INFINITY, times)).lastMs).toBeLessThan(1500)
   })
 })
 
-test('an answer shows that the others of the same second are still on their way: no more are sent until those came', async () => {
+test('after the first answer of a burst, no request is sent until the others were answered', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] })
   onTestFinished(() => void vi.useRealTimers())
   const limiter = new RateLimiter()
@@ -184,7 +184,7 @@ describe('turns', () => {
     return { made, sent, send }
   }
 
-  test('headers say how many are left until when; the rest waits for the reset', async () => {
+  test('rate limit headers allow so many requests; the rest waits for the reset', async () => {
     const { made, sent, send } = limiter()
     send()
     await vi.advanceTimersByTimeAsync(0)
@@ -204,7 +204,7 @@ describe('turns', () => {
     expect(sent[3]).toBeGreaterThanOrEqual(800)
   })
 
-  test('Anthropic’s headers are read, and a time in the past holds nobody', async () => {
+  test('Anthropic’s rate limit headers are read, and a time in the past delays no request', async () => {
     const { made, sent, send } = limiter()
     made.learn(
       new Headers({
@@ -218,7 +218,7 @@ describe('turns', () => {
     expect(sent).toHaveLength(1)
   })
 
-  test('a refusal makes all wait for its Retry-After, then one goes at a time', async () => {
+  test('a refusal makes all requests wait for its Retry-After, then one is sent at a time', async () => {
     const { made, sent, send } = limiter()
     for (let count = 0; count < 5; count++) {
       send()
@@ -239,7 +239,7 @@ describe('turns', () => {
     expect(second - first).toBeGreaterThanOrEqual(400)
   })
 
-  test('an aborted request leaves the queue', async () => {
+  test('an aborted request leaves the queue of a rate limit', async () => {
     const { made, sent, send } = limiter()
     made.refused(1000)
     const abort = new AbortController()
@@ -331,7 +331,7 @@ describe('turns', () => {
     expect(made.waitMs).toBe(3_600_000)
   })
 
-  test('a pause longer than a timer can be is waited for without a busy timer', async () => {
+  test('a Retry-After longer than a timer can be is waited for without a busy timer', async () => {
     const { made, sent, send } = limiter()
     // Not a spy: `restoreAllMocks` of a later file would bring the timers of this test back.
     const faked = globalThis.setTimeout
@@ -362,7 +362,7 @@ describe('turns', () => {
     await expect(made.take(abort.signal)).rejects.toMatchObject({ message: 'gone' })
   })
 
-  test('a single caller never waits', async () => {
+  test('a single caller without refusals never waits', async () => {
     const { made, sent, send } = limiter()
     for (let count = 0; count < 50; count++) {
       send()

@@ -57,90 +57,88 @@ async function expectSound(): Promise<void> {
   }
 }
 
-describe('a model that goes wrong', () => {
-  test('calls a tool that does not exist: the answer lists those that do, and a good call of the same step keeps its result', async () => {
-    await start([
-      { toolCalls: [{ name: 'search', args: { query: 'a' } }, { name: 'ghost' }] },
-      { text: 'I see.' },
-    ])
-    const results = (await events()).filter(event => event.type === 'tool-result')
-    expect(results).toMatchObject([
-      { name: 'search', result: { found: 'a' }, isError: false },
-      {
-        name: 'ghost',
-        result: { error: 'Tool "ghost" does not exist. Available tools: search.' },
-        isError: true,
-      },
-    ])
-    await expectSound()
-  })
+test('a call to a tool that does not exist gets the list of tools, and a good call of the same step keeps its result', async () => {
+  await start([
+    { toolCalls: [{ name: 'search', args: { query: 'a' } }, { name: 'ghost' }] },
+    { text: 'I see.' },
+  ])
+  const results = (await events()).filter(event => event.type === 'tool-result')
+  expect(results).toMatchObject([
+    { name: 'search', result: { found: 'a' }, isError: false },
+    {
+      name: 'ghost',
+      result: { error: 'Tool "ghost" does not exist. Available tools: search.' },
+      isError: true,
+    },
+  ])
+  await expectSound()
+})
 
-  test('calls a ghost tool without end: the loop guard ends it with an answer', async () => {
-    await start(() => call('ghost'))
-    const result = await runtime.runAndCollect({ sessionId: 's', text: 'go' })
-    expect(result).toMatchObject({ finishReason: 'loop', turns: 5 })
-    expect(result.text).not.toBe('')
-    expect(provider.requests).toHaveLength(6)
-    await expectSound()
-  })
+test('a model that calls an unknown tool without end is stopped by the loop guard with an answer', async () => {
+  await start(() => call('ghost'))
+  const result = await runtime.runAndCollect({ sessionId: 's', text: 'go' })
+  expect(result).toMatchObject({ finishReason: 'loop', turns: 5 })
+  expect(result.text).not.toBe('')
+  expect(provider.requests).toHaveLength(6)
+  await expectSound()
+})
 
-  test('is warned after the third equal call, and the warning stays in the history', async () => {
-    await start(() => call('search', { query: 'a' }))
-    await runtime.runAndCollect({ sessionId: 's', text: 'go' })
-    const warned = provider.requests.map(request =>
-      JSON.stringify(request.messages).includes('3 times in a row'),
-    )
-    expect(warned).toEqual([false, false, false, true, true, true])
-    const stored = JSON.stringify(await runtime.store.readMessages(KEY))
-    expect(stored.split('3 times in a row')).toHaveLength(2)
-  })
+test('a model is warned after the third equal call, and the warning stays in the history', async () => {
+  await start(() => call('search', { query: 'a' }))
+  await runtime.runAndCollect({ sessionId: 's', text: 'go' })
+  const warned = provider.requests.map(request =>
+    JSON.stringify(request.messages).includes('3 times in a row'),
+  )
+  expect(warned).toEqual([false, false, false, true, true, true])
+  const stored = JSON.stringify(await runtime.store.readMessages(KEY))
+  expect(stored.split('3 times in a row')).toHaveLength(2)
+})
 
-  test('writes a call that cannot be read: it is asked once more and nothing of it is stored', async () => {
-    await start([{ finishReason: 'malformed-call' }, { text: 'better' }])
-    expect((await runtime.runAndCollect({ sessionId: 's', text: 'go' })).text).toBe('better')
-    expect(await runtime.store.readMessages(KEY)).toHaveLength(2)
-  })
+test('a call that cannot be read: the model is asked once more and nothing of it is stored', async () => {
+  await start([{ finishReason: 'malformed-call' }, { text: 'better' }])
+  expect((await runtime.runAndCollect({ sessionId: 's', text: 'go' })).text).toBe('better')
+  expect(await runtime.store.readMessages(KEY)).toHaveLength(2)
+})
 
-  test('nests the arguments of a call 100,000 deep: it is asked once more and nothing of it is stored', async () => {
-    const deep = JSON.parse(`{"query":${'['.repeat(100_000)}${']'.repeat(100_000)}}`)
-    await start([call('search', deep), { text: 'better' }])
-    expect((await runtime.runAndCollect({ sessionId: 's', text: 'go' })).text).toBe('better')
-    expect(await runtime.store.readMessages(KEY)).toHaveLength(2)
-  })
+test('arguments nested 100,000 deep: the model is asked once more and nothing of it is stored', async () => {
+  const deep = JSON.parse(`{"query":${'['.repeat(100_000)}${']'.repeat(100_000)}}`)
+  await start([call('search', deep), { text: 'better' }])
+  expect((await runtime.runAndCollect({ sessionId: 's', text: 'go' })).text).toBe('better')
+  expect(await runtime.store.readMessages(KEY)).toHaveLength(2)
+})
 
-  test('says nothing after its tools: the answer is resampled, and nothing else is stored', async () => {
-    const usage = { inputTokens: 5, outputTokens: 1 }
-    await start([call('search', { query: 'a' }), { usage }, { text: 'Here.', usage }])
-    const result = await runtime.runAndCollect({ sessionId: 's', text: 'go' })
-    expect(result).toMatchObject({ text: 'Here.', usage: { inputTokens: 10, outputTokens: 2 } })
-    const roles = (await runtime.store.readMessages(KEY)).map(({ role }) => role)
-    expect(roles).toEqual(['user', 'assistant', 'tool', 'assistant'])
-  })
+test('an empty answer after tools is resampled, and nothing else is stored', async () => {
+  const usage = { inputTokens: 5, outputTokens: 1 }
+  await start([call('search', { query: 'a' }), { usage }, { text: 'Here.', usage }])
+  const result = await runtime.runAndCollect({ sessionId: 's', text: 'go' })
+  expect(result).toMatchObject({ text: 'Here.', usage: { inputTokens: 10, outputTokens: 2 } })
+  const roles = (await runtime.store.readMessages(KEY)).map(({ role }) => role)
+  expect(roles).toEqual(['user', 'assistant', 'tool', 'assistant'])
+})
 
-  test('stays silent: the run ends with an empty text, and no tool runs twice', async () => {
-    await start((_request, index) => (index === 0 ? call('search') : {}))
-    const result = await runtime.runAndCollect({ sessionId: 's', text: 'go' })
-    expect(result).toMatchObject({ text: '', lastText: '', finishReason: 'stop', turns: 1 })
-    expect(provider.requests).toHaveLength(3)
-  })
+test('a model that stays silent: the run ends with an empty text, and no tool runs twice', async () => {
+  await start((_request, index) => (index === 0 ? call('search') : {}))
+  const result = await runtime.runAndCollect({ sessionId: 's', text: 'go' })
+  expect(result).toMatchObject({ text: '', lastText: '', finishReason: 'stop', turns: 1 })
+  expect(provider.requests).toHaveLength(3)
+})
 
-  test('says something before its calls: the text of the run holds it, the last text does not', async () => {
-    await start([{ text: 'Let me look.', ...call('search', { query: 'a' }) }, { text: 'Here.' }])
-    const all = await events()
-    expect(all.at(-1)).toMatchObject({ text: 'Let me look.\n\nHere.', lastText: 'Here.' })
-  })
+test('text before calls is in the text of the run and not in its last text', async () => {
+  await start([{ text: 'Let me look.', ...call('search', { query: 'a' }) }, { text: 'Here.' }])
+  const all = await events()
+  expect(all.at(-1)).toMatchObject({ text: 'Let me look.\n\nHere.', lastText: 'Here.' })
+})
 
-  test('fails after some words: the error is the provider’s, the words are not stored, the next turn works', async () => {
-    const failure = new AgentError('provider-overloaded', 'Overloaded', { retryable: true })
-    await start([{ text: 'Half a ', error: failure }, { text: 'whole' }])
-    const all = await events()
-    expect(all.slice(-2)).toMatchObject([
-      { type: 'error', error: failure },
-      { type: 'run-finish', finishReason: 'error', text: '' },
-    ])
-    expect(JSON.stringify(await runtime.store.readMessages(KEY))).not.toContain('Half a ')
-    expect((await runtime.runAndCollect({ sessionId: 's', text: 'again' })).text).toBe('whole')
-  })
+test('a provider that fails after some words: its error is reported, the words are not stored, the next turn works', async () => {
+  const failure = new AgentError('provider-overloaded', 'Overloaded', { retryable: true })
+  await start([{ text: 'Half a ', error: failure }, { text: 'whole' }])
+  const all = await events()
+  expect(all.slice(-2)).toMatchObject([
+    { type: 'error', error: failure },
+    { type: 'run-finish', finishReason: 'error', text: '' },
+  ])
+  expect(JSON.stringify(await runtime.store.readMessages(KEY))).not.toContain('Half a ')
+  expect((await runtime.runAndCollect({ sessionId: 's', text: 'again' })).text).toBe('whole')
 })
 
 describe('parallel calls', () => {
@@ -169,7 +167,7 @@ describe('parallel calls', () => {
   }
   const three = { toolCalls: ['a', 'b', 'c'].map(who => ({ name: 'meet', args: { who } })) }
 
-  test('of harmless tools run side by side, in order, and their state is saved', async () => {
+  test('parallel calls of read tools run at once, in order, and their state is saved', async () => {
     await start([three, { text: 'done' }], {
       agent: { name: 'root', model: 'play/m', tools: [meetingTool(3, 'read')] },
     })
@@ -183,7 +181,7 @@ describe('parallel calls', () => {
     expect(session?.state).toEqual({ 'met-a': 1, 'met-b': 2, 'met-c': 3 })
   })
 
-  test('of tools that must not be repeated run one after another', async () => {
+  test('parallel calls of tools that must not be repeated run one after another', async () => {
     await start([three, { text: 'done' }], {
       agent: { name: 'root', model: 'play/m', tools: [meetingTool(3, 'once')] },
     })
@@ -198,7 +196,7 @@ describe('an agent inside a tool', () => {
     return new LlmAgent({ name: 'root', model: 'play/outer', tools: [new AgentTool({ agent: inner })] })
   }
 
-  test('spends the turns of the run, and the run ends with an answer', async () => {
+  test('an agent inside a tool spends the turns of the run, and the run ends with an answer', async () => {
     // The inner agent calls ghosts without end; its turns count against the outer limit of 25.
     await start(
       (request, index) =>
@@ -212,7 +210,7 @@ describe('an agent inside a tool', () => {
     await expectSound()
   })
 
-  test('keeps a session of its own that is hidden in lists and deleted with its parent', async () => {
+  test('an agent inside a tool has a session of its own that is hidden in lists and deleted with its parent', async () => {
     await start(
       (request, index) =>
         request.model === 'inner'

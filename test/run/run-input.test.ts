@@ -1,5 +1,5 @@
 // What `run` and `defineTool` are given is checked before anything happens, typos included.
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, expect, test } from 'vitest'
 import { AgentError } from '../../src/errors.js'
 import type { RunInput } from '../../src/run/run-host.js'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
@@ -38,77 +38,71 @@ const INPUTS: [input: unknown, message: string][] = [
   ],
 ]
 
-describe('the input of a run', () => {
-  test.each(INPUTS)('%j is refused', async (input, message) => {
-    runtime = await createRuntime({ store: 'memory:', agent: { model: 'demo/demo' } })
-    const failures = [
-      await runtime.runAndCollect(input as RunInput).catch(error => error),
-      await runtime
-        .run(input as RunInput)
-        .next()
-        .catch(error => error),
-    ]
-    for (const failure of failures) {
-      expect(failure).toBeInstanceOf(AgentError)
-      expect(failure).toMatchObject({ code: 'invalid-argument' })
-      expect(failure.details.problems.map((problem: { message: string }) => problem.message)).toEqual([
-        message,
-      ])
-      expect(failure.message).toMatch(/^The input of the run is not valid/)
-      expect(failure.message).not.toContain('secret prompt')
-    }
-    expect((await runtime.store.listSessions({ appName: 'lango' })).sessions).toEqual([])
-  })
-
-  test('a session key may be spread into it', async () => {
-    runtime = await createRuntime({ store: 'memory:', agent: { model: 'demo/demo' } })
-    const key = { appName: 'lango', userId: 'u', sessionId: 's' }
-    expect((await runtime.runAndCollect({ ...key, text: 'x' })).sessionId).toBe('s')
-  })
-
-  test('keys set to undefined count as absent', async () => {
-    runtime = await createRuntime({ store: 'memory:', agent: { model: 'demo/demo' } })
-    const input = { text: 'x', sesionId: undefined, parts: undefined, signal: undefined } as RunInput
-    expect((await runtime.runAndCollect(input)).finishReason).toBe('stop')
-  })
+test.each(INPUTS)('the run input %j is refused', async (input, message) => {
+  runtime = await createRuntime({ store: 'memory:', agent: { model: 'demo/demo' } })
+  const failures = [
+    await runtime.runAndCollect(input as RunInput).catch(error => error),
+    await runtime
+      .run(input as RunInput)
+      .next()
+      .catch(error => error),
+  ]
+  for (const failure of failures) {
+    expect(failure).toBeInstanceOf(AgentError)
+    expect(failure).toMatchObject({ code: 'invalid-argument' })
+    expect(failure.details.problems.map((problem: { message: string }) => problem.message)).toEqual([message])
+    expect(failure.message).toMatch(/^The input of the run is not valid/)
+    expect(failure.message).not.toContain('secret prompt')
+  }
+  expect((await runtime.store.listSessions({ appName: 'lango' })).sessions).toEqual([])
 })
 
-describe('defineTool', () => {
-  const tool = { name: 'a', description: '', parameters: {}, execute: () => 1 }
+test('a session key may be spread into the input of a run', async () => {
+  runtime = await createRuntime({ store: 'memory:', agent: { model: 'demo/demo' } })
+  const key = { appName: 'lango', userId: 'u', sessionId: 's' }
+  expect((await runtime.runAndCollect({ ...key, text: 'x' })).sessionId).toBe('s')
+})
 
-  test.each([
-    [{ ...tool, needApproval: true }, '`needApproval` is not a known key. Did you mean `needsApproval`?'],
-    [{ ...tool, timeout: 5 }, '`timeout` is not a known key. Did you mean `timeoutMs`?'],
-    [
-      { ...tool, execute: undefined, exeucte: () => 1 },
-      '`exeucte` is not a known key. Did you mean `execute`?',
-    ],
-    [{ ...tool, timeoutMs: -1 }, '`timeoutMs` must be a number of milliseconds greater than 0, or Infinity.'],
-    [{ ...tool, name: 'a b' }, '`name` must be a name of letters, digits, underscores, dots or hyphens.'],
-  ])('refuses %j', (given, message) => {
-    expect(() => defineTool(given as never)).toThrow(AgentError)
-    try {
-      defineTool(given as never)
-    } catch (error) {
-      expect(error).toMatchObject({ code: 'invalid-config' })
-      const { problems } = (error as AgentError).details as { problems: { message: string }[] }
-      expect(problems.map(problem => problem.message)).toContain(message)
-    }
-  })
+test('keys of a run input set to undefined count as absent', async () => {
+  runtime = await createRuntime({ store: 'memory:', agent: { model: 'demo/demo' } })
+  const input = { text: 'x', sesionId: undefined, parts: undefined, signal: undefined } as RunInput
+  expect((await runtime.runAndCollect(input)).finishReason).toBe('stop')
+})
 
-  test('returns its object, and takes an instance of a class with fields of its own', () => {
-    class Counter implements Tool {
-      name = 'counter'
-      description = ''
-      parameters = {}
-      count = 0
-      execute() {
-        this.count += 1
-        return this.count
-      }
+const tool = { name: 'a', description: '', parameters: {}, execute: () => 1 }
+
+test.each([
+  [{ ...tool, needApproval: true }, '`needApproval` is not a known key. Did you mean `needsApproval`?'],
+  [{ ...tool, timeout: 5 }, '`timeout` is not a known key. Did you mean `timeoutMs`?'],
+  [
+    { ...tool, execute: undefined, exeucte: () => 1 },
+    '`exeucte` is not a known key. Did you mean `execute`?',
+  ],
+  [{ ...tool, timeoutMs: -1 }, '`timeoutMs` must be a number of milliseconds greater than 0, or Infinity.'],
+  [{ ...tool, name: 'a b' }, '`name` must be a name of letters, digits, underscores, dots or hyphens.'],
+])('defineTool refuses %j', (given, message) => {
+  expect(() => defineTool(given as never)).toThrow(AgentError)
+  try {
+    defineTool(given as never)
+  } catch (error) {
+    expect(error).toMatchObject({ code: 'invalid-config' })
+    const { problems } = (error as AgentError).details as { problems: { message: string }[] }
+    expect(problems.map(problem => problem.message)).toContain(message)
+  }
+})
+
+test('defineTool returns its object, and takes an instance of a class with fields of its own', () => {
+  class Counter implements Tool {
+    name = 'counter'
+    description = ''
+    parameters = {}
+    count = 0
+    execute() {
+      this.count += 1
+      return this.count
     }
-    const counter = new Counter()
-    expect(defineTool(counter)).toBe(counter)
-    expect(defineTool(tool)).toBe(tool)
-  })
+  }
+  const counter = new Counter()
+  expect(defineTool(counter)).toBe(counter)
+  expect(defineTool(tool)).toBe(tool)
 })

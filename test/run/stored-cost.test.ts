@@ -93,7 +93,7 @@ describe.each(['memory', 'SQLite', 'PostgreSQL'])('in %s', kind => {
     return kind === 'memory' ? 'memory:' : `sqlite:${join(await temporaryFolder(), 'cost.db')}`
   }
 
-  test('live usage, stored usage, the chat bubble, the inspector and the usage of the day show one cost', async () => {
+  test(`live usage, stored usage in ${kind}, the chat bubble, the inspector and the usage of the day show one cost`, async () => {
     const runtime = await start(await address())
     const { steps, total } = await playOnce(runtime)
     expect(steps.map(usage => usage.cacheWriteTokens)).toEqual([100_000, 100_000, 200])

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { RunEvent } from '../../src/run/run-event.js'
 import { toChatMessages } from '../../src/runtime/chat-view.js'
 import { listModels } from '../../src/runtime/models.js'
@@ -21,84 +21,82 @@ async function collect(events: AsyncIterable<RunEvent>): Promise<RunEvent[]> {
   return all
 }
 
-describe('stored events', () => {
-  test('are emitted after they can be read from the store, in order and without a gap', async () => {
-    const store = await openStore('memory:')
-    const runtime = await createRuntime({
-      store,
-      providers: { scripted: scripted() },
-      agent: { model: 'scripted/x' },
-    })
-    const told: RunEvent[] = []
-    const checks: Promise<void>[] = []
+test('events are emitted after they can be read from the store, in order and without a gap', async () => {
+  const store = await openStore('memory:')
+  const runtime = await createRuntime({
+    store,
+    providers: { scripted: scripted() },
+    agent: { model: 'scripted/x' },
+  })
+  const told: RunEvent[] = []
+  const checks: Promise<void>[] = []
+  const onStored = (events: readonly RunEvent[]) => {
+    told.push(...events)
+    const last = events.at(-1)?.seq ?? 0
+    checks.push(
+      store.runs.readEvents(UUID, { afterSeq: last - 1, limit: 1 }).then(([read]) => {
+        expect(read?.seq).toBe(last)
+      }),
+    )
+  }
+  const seen = await collect(runtime.run({ sessionId: 's', text: 'hello', runId: UUID, onStored }))
+  await Promise.all(checks)
+  expect(told.map(({ seq }) => seq)).toEqual(seen.map(({ seq }) => seq))
+  expect(told).toEqual(await store.runs.readEvents(UUID))
+  expect(await store.runs.findRun(UUID)).toMatchObject({
+    afterSeq: 0,
+    finished: true,
+    finishReason: 'stop',
+  })
+  await runtime.close()
+})
+
+test('a run id that is taken is the run that has it; one of another session, or no UUID, is refused', async () => {
+  const store = await openStore('memory:')
+  const runtime = await createRuntime({
+    store,
+    providers: { scripted: scripted() },
+    agent: { model: 'scripted/x' },
+  })
+  const first = await collect(runtime.run({ sessionId: 's', text: 'hello', runId: UUID }))
+  expect(await collect(runtime.run({ sessionId: 's', text: 'hello', runId: UUID }))).toEqual(first)
+  const elsewhere = collect(runtime.run({ sessionId: 't', text: 'hello', runId: UUID }))
+  await expect(elsewhere).rejects.toMatchObject({ code: 'invalid-argument' })
+  await expect(collect(runtime.run({ text: 'x', runId: 'mine' }))).rejects.toMatchObject({
+    code: 'invalid-argument',
+  })
+  expect((await runtime.store.listSessions({ appName: 'lango' })).sessions).toHaveLength(1)
+  await runtime.close()
+})
+
+test('words of a model that falls silent are stored although nothing follows', async () => {
+  const store = await openStore('memory:')
+  let release: () => void = () => {}
+  const silence = new Promise<void>(resolve => {
+    release = resolve
+  })
+  const provider = scripted()
+  const generate = provider.generate.bind(provider)
+  provider.generate = async function* (...parameters: Parameters<typeof generate>) {
+    for await (const event of generate(...parameters)) {
+      yield event
+      if (event.type === 'text-delta') await silence
+    }
+  }
+  const runtime = await createRuntime({
+    store,
+    providers: { scripted: provider },
+    agent: { model: 'scripted/x' },
+  })
+  const stored = new Promise<RunEvent>(resolve => {
     const onStored = (events: readonly RunEvent[]) => {
-      told.push(...events)
-      const last = events.at(-1)?.seq ?? 0
-      checks.push(
-        store.runs.readEvents(UUID, { afterSeq: last - 1, limit: 1 }).then(([read]) => {
-          expect(read?.seq).toBe(last)
-        }),
-      )
+      for (const event of events) if (event.type === 'text-delta') resolve(event)
     }
-    const seen = await collect(runtime.run({ sessionId: 's', text: 'hello', runId: UUID, onStored }))
-    await Promise.all(checks)
-    expect(told.map(({ seq }) => seq)).toEqual(seen.map(({ seq }) => seq))
-    expect(told).toEqual(await store.runs.readEvents(UUID))
-    expect(await store.runs.findRun(UUID)).toMatchObject({
-      afterSeq: 0,
-      finished: true,
-      finishReason: 'stop',
-    })
-    await runtime.close()
+    void collect(runtime.run({ sessionId: 's', text: 'hello', onStored }))
   })
-
-  test('a run id that is taken is the run that has it; one of another session, or no UUID, is refused', async () => {
-    const store = await openStore('memory:')
-    const runtime = await createRuntime({
-      store,
-      providers: { scripted: scripted() },
-      agent: { model: 'scripted/x' },
-    })
-    const first = await collect(runtime.run({ sessionId: 's', text: 'hello', runId: UUID }))
-    expect(await collect(runtime.run({ sessionId: 's', text: 'hello', runId: UUID }))).toEqual(first)
-    const elsewhere = collect(runtime.run({ sessionId: 't', text: 'hello', runId: UUID }))
-    await expect(elsewhere).rejects.toMatchObject({ code: 'invalid-argument' })
-    await expect(collect(runtime.run({ text: 'x', runId: 'mine' }))).rejects.toMatchObject({
-      code: 'invalid-argument',
-    })
-    expect((await runtime.store.listSessions({ appName: 'lango' })).sessions).toHaveLength(1)
-    await runtime.close()
-  })
-
-  test('words of a model that falls silent are stored although nothing follows', async () => {
-    const store = await openStore('memory:')
-    let release: () => void = () => {}
-    const silence = new Promise<void>(resolve => {
-      release = resolve
-    })
-    const provider = scripted()
-    const generate = provider.generate.bind(provider)
-    provider.generate = async function* (...parameters: Parameters<typeof generate>) {
-      for await (const event of generate(...parameters)) {
-        yield event
-        if (event.type === 'text-delta') await silence
-      }
-    }
-    const runtime = await createRuntime({
-      store,
-      providers: { scripted: provider },
-      agent: { model: 'scripted/x' },
-    })
-    const stored = new Promise<RunEvent>(resolve => {
-      const onStored = (events: readonly RunEvent[]) => {
-        for (const event of events) if (event.type === 'text-delta') resolve(event)
-      }
-      void collect(runtime.run({ sessionId: 's', text: 'hello', onStored }))
-    })
-    expect(await stored).toMatchObject({ text: 'one ' })
-    release()
-    await runtime.close()
-  })
+  expect(await stored).toMatchObject({ text: 'one ' })
+  release()
+  await runtime.close()
 })
 
 test('the title that a message gives ends between two characters', async () => {

@@ -156,17 +156,20 @@ async function play(
 const bare = (items: readonly TranscriptItem[]) =>
   items.filter(({ kind }) => kind !== 'footer').map(({ key: _key, ...item }) => item)
 
-test.each(Object.entries(SCENES))('%s', async (_name, { script, options, input, abortAfter, shows }) => {
-  const agent = { name: 'root', model: 'play/m', tools: [echo, deploy, hang] }
-  const providers = { play: new ScriptedProvider(script, { id: 'play' }) }
-  const runtime = await createRuntime({ store: 'memory:', providers, agent, ...options })
-  onTestFinished(() => runtime.close())
-  const { run, stored } = await play(runtime, input ?? {}, ({ type }) => {
-    if (type === abortAfter) stopRun()
-  })
-  expect(run.items.map(inWords)).toEqual(shows)
-  expect(bare(stored)).toEqual(bare(run.items))
-})
+test.each(Object.entries(SCENES))(
+  'live and stored items are the same: %s',
+  async (_name, { script, options, input, abortAfter, shows }) => {
+    const agent = { name: 'root', model: 'play/m', tools: [echo, deploy, hang] }
+    const providers = { play: new ScriptedProvider(script, { id: 'play' }) }
+    const runtime = await createRuntime({ store: 'memory:', providers, agent, ...options })
+    onTestFinished(() => runtime.close())
+    const { run, stored } = await play(runtime, input ?? {}, ({ type }) => {
+      if (type === abortAfter) stopRun()
+    })
+    expect(run.items.map(inWords)).toEqual(shows)
+    expect(bare(stored)).toEqual(bare(run.items))
+  },
+)
 
 const ANSWERS: [OutcomeAnswer, string][] = [
   ['happened', 'tool pay done'],

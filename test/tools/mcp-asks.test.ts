@@ -1,6 +1,6 @@
 // What MCP servers do during a call besides answering: they report progress, ask a person, ask the model, ask for roots.
 import type { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
-import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import type { GenerateRequest } from '../../src/provider/provider.js'
 import type { RunEvent } from '../../src/run/run-event.js'
 import { createRuntime } from '../../src/runtime/runtime.js'
@@ -128,54 +128,50 @@ async function play(register: (server: McpServer) => void, tool: string, options
   return { events, result: result?.type === 'tool-result' ? result.result : undefined, provider }
 }
 
-describe('a server that asks a person', () => {
-  test('makes its run wait, and gets the answer', async () => {
-    const { events, result } = await play(asking, 'svc_ask', { answer: { name: 'Ada' } })
-    const asked = events.find(event => event.type === 'approval-request')
-    expect(asked).toMatchObject({
-      name: 'svc_ask',
-      reason: 'MCP server "svc" asks: Who are you?',
-      args: { message: 'Who are you?', schema: FORM },
-      callId: expect.any(String),
-    })
-    expect(events.find(event => event.type === 'approval-answer')).toMatchObject({
-      answer: 'once',
-      response: { name: 'Ada' },
-    })
-    expect(result).toEqual({ result: '{"action":"accept","content":{"size":3,"name":"Ada"}}' })
+test('a server that asks a person makes its run wait, and gets the answer', async () => {
+  const { events, result } = await play(asking, 'svc_ask', { answer: { name: 'Ada' } })
+  const asked = events.find(event => event.type === 'approval-request')
+  expect(asked).toMatchObject({
+    name: 'svc_ask',
+    reason: 'MCP server "svc" asks: Who are you?',
+    args: { message: 'Who are you?', schema: FORM },
+    callId: expect.any(String),
   })
-
-  test.each<[string, PlayOptions, string]>([
-    ['a no', { answer: 'no' }, 'decline'],
-    ['a no of a callback', { onApproval: () => false }, 'decline'],
-    ['an object that declines', { answer: { action: 'decline' } }, 'decline'],
-    ['a yes to a form that needs more', { answer: 'once' }, 'cancel'],
-    ['no answer in time', { approvalTimeoutMs: 1 }, 'cancel'],
-  ])('%s', async (_, options, action) => {
-    const { result } = await play(asking, 'svc_ask', options)
-    expect(result).toEqual({ result: JSON.stringify({ action }) })
+  expect(events.find(event => event.type === 'approval-answer')).toMatchObject({
+    answer: 'once',
+    response: { name: 'Ada' },
   })
+  expect(result).toEqual({ result: '{"action":"accept","content":{"size":3,"name":"Ada"}}' })
+})
 
-  test('outside a run is not offered anybody', async () => {
-    const [ask] = await connected(asking)
-    expect(await useTool(ask ?? expect.unreachable(), {})).toEqual({
-      error: expect.stringMatching(/does not support.*elicitation/),
-    })
+test.each<[string, PlayOptions, string]>([
+  ['a no', { answer: 'no' }, 'decline'],
+  ['a no of a callback', { onApproval: () => false }, 'decline'],
+  ['an object that declines', { answer: { action: 'decline' } }, 'decline'],
+  ['a yes to a form that needs more', { answer: 'once' }, 'cancel'],
+  ['no answer in time', { approvalTimeoutMs: 1 }, 'cancel'],
+])('a server that asks a person gets %s', async (_, options, action) => {
+  const { result } = await play(asking, 'svc_ask', options)
+  expect(result).toEqual({ result: JSON.stringify({ action }) })
+})
+
+test('a server that asks a person outside a run is refused', async () => {
+  const [ask] = await connected(asking)
+  expect(await useTool(ask ?? expect.unreachable(), {})).toEqual({
+    error: expect.stringMatching(/does not support.*elicitation/),
   })
 })
 
-describe('a server that asks the model', () => {
-  test('gets its answer, and the run pays for it', async () => {
-    const { result, events } = await play(sampling, 'svc_think', { config: { sampling: true } })
-    expect(result).toEqual({ result: '[{"type":"text","text":"42"},"m"]' })
-    expect(events.at(-1)).toMatchObject({ usage: { inputTokens: 30, outputTokens: 6 } })
-  })
+test('a server that asks the model gets its answer, and the run pays for it', async () => {
+  const { result, events } = await play(sampling, 'svc_think', { config: { sampling: true } })
+  expect(result).toEqual({ result: '[{"type":"text","text":"42"},"m"]' })
+  expect(events.at(-1)).toMatchObject({ usage: { inputTokens: 30, outputTokens: 6 } })
+})
 
-  test('is refused unless it is allowed to', async () => {
-    const { result, provider } = await play(sampling, 'svc_think')
-    expect(result).toEqual({ error: expect.stringMatching(/Method not found/) })
-    expect(provider.requests).toHaveLength(2)
-  })
+test('a server that asks the model is refused unless sampling is configured', async () => {
+  const { result, provider } = await play(sampling, 'svc_think')
+  expect(result).toEqual({ error: expect.stringMatching(/Method not found/) })
+  expect(provider.requests).toHaveLength(2)
 })
 
 test('a server that asks the model of a run without money is refused with the words of the budget', async () => {
@@ -216,7 +212,7 @@ test('a server that asks the model of a run without money is refused with the wo
   expect(billed.peak()).toBeLessThanOrEqual(0.1)
 })
 
-test('a server is told the roots that are configured, and none otherwise', async () => {
+test('a server gets the roots that are configured, and none otherwise', async () => {
   const roots = (server: McpServer) =>
     void server.registerTool('roots', { description: 'Roots.' }, async () =>
       text((await server.server.listRoots()).roots.map(({ uri }) => uri)),

@@ -1,6 +1,6 @@
 // MCP servers that come late, refuse their token, or change their tools, as agents and their models see them.
 import type { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
-import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
 import type { RunEvent } from '../../src/run/run-event.js'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
@@ -147,83 +147,81 @@ test('a name that no server may have is refused, also while a server is down', a
   await expect(say()).rejects.toMatchObject({ code: 'invalid-config' })
 })
 
-describe('a server that changes its tools', () => {
-  async function connected(service: McpService): Promise<McpConnections> {
-    const connections = await connectMcpServers({ late: { url: service.url } })
-    onTestFinished(() => connections.close())
-    return connections
-  }
+async function connected(service: McpService): Promise<McpConnections> {
+  const connections = await connectMcpServers({ late: { url: service.url } })
+  onTestFinished(() => connections.close())
+  return connections
+}
 
-  test('appends the new ones, and removed ones say that they are gone', async () => {
-    const service = await startService(server => {
-      server.registerTool('old', { description: 'Old.' }, () => text('old'))
-      echo(server)
-    })
-    const connections = await connected(service)
-    const [server] = service.servers
-    const old = named(connections, 'late_old')
-    server?.registerTool('fresh', { description: 'Fresh.' }, () => text('fresh'))
-    await eventually(() => connections.tools().map(({ name }) => name)).toEqual([
-      'late_old',
-      'late_echo',
-      'late_fresh',
-    ])
-    const registered = Reflect.get(server ?? {}, '_registeredTools') as Record<string, { remove(): void }>
-    registered.old?.remove()
-    await eventually(() => connections.status()[0]?.tools).toBe(2)
-    expect(connections.tools().map(({ name }) => name)).toEqual(['late_old', 'late_echo', 'late_fresh'])
-    expect(await useTool(old, {})).toEqual({
-      error: '"old" was not run: MCP server "late" does not offer it any more. It offers: echo, fresh.',
-    })
-    expect(await useTool(named(connections, 'late_fresh'), {})).toEqual({ result: 'fresh' })
-    server?.registerTool('old', { description: 'Old.' }, () => text('old again'))
-    await eventually(() => connections.status()[0]?.tools).toBe(3)
-    expect(await useTool(old, {})).toEqual({ result: 'old again' })
+test('new tools of a server are appended, and calls of removed ones say that they are gone', async () => {
+  const service = await startService(server => {
+    server.registerTool('old', { description: 'Old.' }, () => text('old'))
+    echo(server)
   })
+  const connections = await connected(service)
+  const [server] = service.servers
+  const old = named(connections, 'late_old')
+  server?.registerTool('fresh', { description: 'Fresh.' }, () => text('fresh'))
+  await eventually(() => connections.tools().map(({ name }) => name)).toEqual([
+    'late_old',
+    'late_echo',
+    'late_fresh',
+  ])
+  const registered = Reflect.get(server ?? {}, '_registeredTools') as Record<string, { remove(): void }>
+  registered.old?.remove()
+  await eventually(() => connections.status()[0]?.tools).toBe(2)
+  expect(connections.tools().map(({ name }) => name)).toEqual(['late_old', 'late_echo', 'late_fresh'])
+  expect(await useTool(old, {})).toEqual({
+    error: '"old" was not run: MCP server "late" does not offer it any more. It offers: echo, fresh.',
+  })
+  expect(await useTool(named(connections, 'late_fresh'), {})).toEqual({ result: 'fresh' })
+  server?.registerTool('old', { description: 'Old.' }, () => text('old again'))
+  await eventually(() => connections.status()[0]?.tools).toBe(3)
+  expect(await useTool(old, {})).toEqual({ result: 'old again' })
+})
 
-  test('while it is listed for the first time has its tools when the connection is made', async () => {
-    const { url } = await startService(server => {
-      echo(server)
-      server.server.oninitialized = () => {
-        for (let change = 0; change < 20; change++) server.sendToolListChanged()
-      }
-    })
-    for (let round = 0; round < 10; round++) {
-      const connections = await connectMcpServers({ late: { url } })
-      expect(connections.tools().map(({ name }) => name)).toEqual(['late_echo'])
-      expect(connections.missing()).toEqual([])
-      await connections.close()
+test('a server that changes its tools while they are first listed has them when the connection is made', async () => {
+  const { url } = await startService(server => {
+    echo(server)
+    server.server.oninitialized = () => {
+      for (let change = 0; change < 20; change++) server.sendToolListChanged()
     }
   })
+  for (let round = 0; round < 10; round++) {
+    const connections = await connectMcpServers({ late: { url } })
+    expect(connections.tools().map(({ name }) => name)).toEqual(['late_echo'])
+    expect(connections.missing()).toEqual([])
+    await connections.close()
+  }
+})
 
-  test('in the middle of a run: the next model call has the new tool at the end, and a changed one in its place', async () => {
-    const service = await startService(server => {
-      server.registerTool('grow', { description: 'Grows.' }, async () => {
-        server.registerTool('fresh', { description: 'Fresh.' }, () => text('fresh'))
-        const registered = Reflect.get(server, '_registeredTools') as Record<
-          string,
-          { update(change: object): void }
-        >
-        registered.echo?.update({ description: 'Echoes loudly.' })
-        return text('grown')
-      })
-      echo(server)
+test('tools that change during a run: the next model call has the new tool at the end, and a changed one in its place', async () => {
+  const service = await startService(server => {
+    server.registerTool('grow', { description: 'Grows.' }, async () => {
+      server.registerTool('fresh', { description: 'Fresh.' }, () => text('fresh'))
+      const registered = Reflect.get(server, '_registeredTools') as Record<
+        string,
+        { update(change: object): void }
+      >
+      registered.echo?.update({ description: 'Echoes loudly.' })
+      return text('grown')
     })
-    const steps: ScriptStep[] = [
-      { toolCalls: [{ name: 'late_grow', args: {} }] },
-      { toolCalls: [{ name: 'late_fresh', args: {} }] },
-    ]
-    const { say, tools, provider } = await play(service.url, {}, index => steps[index] ?? OK())
-    const events: RunEvent[] = []
-    // The notification may arrive after the result: then the tool is there in a later run.
-    events.push(...(await say()))
-    await eventually(async () => {
-      await say()
-      return tools().at(-1)
-    }).toEqual(['late_grow', 'late_echo', 'read_output', 'late_fresh'])
-    const declared = provider.requests.at(-1)?.tools?.find(({ name }) => name === 'late_echo')
-    expect(declared?.description).toBe('Echoes loudly.')
-    expect(tools()[0]).toEqual(['late_grow', 'late_echo', 'read_output'])
-    expect(events.at(-1)).toMatchObject({ finishReason: 'stop' })
+    echo(server)
   })
+  const steps: ScriptStep[] = [
+    { toolCalls: [{ name: 'late_grow', args: {} }] },
+    { toolCalls: [{ name: 'late_fresh', args: {} }] },
+  ]
+  const { say, tools, provider } = await play(service.url, {}, index => steps[index] ?? OK())
+  const events: RunEvent[] = []
+  // The notification may arrive after the result: then the tool is there in a later run.
+  events.push(...(await say()))
+  await eventually(async () => {
+    await say()
+    return tools().at(-1)
+  }).toEqual(['late_grow', 'late_echo', 'read_output', 'late_fresh'])
+  const declared = provider.requests.at(-1)?.tools?.find(({ name }) => name === 'late_echo')
+  expect(declared?.description).toBe('Echoes loudly.')
+  expect(tools()[0]).toEqual(['late_grow', 'late_echo', 'read_output'])
+  expect(events.at(-1)).toMatchObject({ finishReason: 'stop' })
 })

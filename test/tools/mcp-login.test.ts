@@ -85,50 +85,48 @@ test('a server that wants no token needs no login', async () => {
   expect(await stored.logins.list()).toEqual([])
 })
 
-describe('an expired token', () => {
-  test('is renewed once, by however many calls and processes', async () => {
-    const service = await startOAuthService()
-    const stored = await place()
-    await enter(service, stored)
-    const [one, other] = [
-      await connect(service, stored),
-      await connect(service, { ...stored, logins: mcpLogins({ LANGO_MCP_LOGINS: stored.folder }) }),
-    ]
-    service.authorization.expire()
-    const words = ['a', 'b', 'c', 'd', 'e', 'f']
-    const results = await Promise.all(words.flatMap(word => [one.echo(word), other.echo(word)]))
-    expect(results).toEqual(words.flatMap(word => [{ result: word }, { result: word }]))
-    expect(service.authorization).toMatchObject({ refreshes: 1, reuses: 0 })
-    expect(service.calls).toBe(12)
-  })
+test('an expired token is renewed once, by however many calls and processes', async () => {
+  const service = await startOAuthService()
+  const stored = await place()
+  await enter(service, stored)
+  const [one, other] = [
+    await connect(service, stored),
+    await connect(service, { ...stored, logins: mcpLogins({ LANGO_MCP_LOGINS: stored.folder }) }),
+  ]
+  service.authorization.expire()
+  const words = ['a', 'b', 'c', 'd', 'e', 'f']
+  const results = await Promise.all(words.flatMap(word => [one.echo(word), other.echo(word)]))
+  expect(results).toEqual(words.flatMap(word => [{ result: word }, { result: word }]))
+  expect(service.authorization).toMatchObject({ refreshes: 1, reuses: 0 })
+  expect(service.calls).toBe(12)
+})
 
-  test('that is not renewed any more says which command to run, and a login is enough', async () => {
-    const service = await startOAuthService()
-    const stored = await place()
-    await enter(service, stored)
-    const { echo, connections } = await connect(service, stored)
-    service.authorization.forgetAll()
-    expect(await echo('a')).toEqual({ error: expect.stringContaining(EXPIRED) })
-    expect((await stored.logins.read(service.url))?.tokens).toBeUndefined()
-    await eventually(() => connections.status()[0]?.problem).toBe(EXPIRED)
-    await enter(service, stored)
-    await eventually(() => connections.status()[0]?.state).toBe('ready')
-    expect(await echo('b')).toEqual({ result: 'b' })
-    expect(service.calls).toBe(1)
-  })
+test('a token that cannot be renewed says which command to run, and a login is enough', async () => {
+  const service = await startOAuthService()
+  const stored = await place()
+  await enter(service, stored)
+  const { echo, connections } = await connect(service, stored)
+  service.authorization.forgetAll()
+  expect(await echo('a')).toEqual({ error: expect.stringContaining(EXPIRED) })
+  expect((await stored.logins.read(service.url))?.tokens).toBeUndefined()
+  await eventually(() => connections.status()[0]?.problem).toBe(EXPIRED)
+  await enter(service, stored)
+  await eventually(() => connections.status()[0]?.state).toBe('ready')
+  expect(await echo('b')).toEqual({ result: 'b' })
+  expect(service.calls).toBe(1)
+})
 
-  test('is kept when the authorization server does not answer', async () => {
-    const service = await startOAuthService()
-    const stored = await place()
-    await enter(service, stored)
-    const { echo, connections } = await connect(service, stored)
-    service.authorization.expire()
-    service.tokensDown = true
-    expect(await echo('a')).toEqual({ error: expect.stringMatching(/could not be renewed at http:\/\/127/) })
-    service.tokensDown = false
-    await eventually(() => connections.status()[0]?.state).toBe('ready')
-    expect(await echo('b')).toEqual({ result: 'b' })
-  })
+test('an expired token is kept when the authorization server does not answer', async () => {
+  const service = await startOAuthService()
+  const stored = await place()
+  await enter(service, stored)
+  const { echo, connections } = await connect(service, stored)
+  service.authorization.expire()
+  service.tokensDown = true
+  expect(await echo('a')).toEqual({ error: expect.stringMatching(/could not be renewed at http:\/\/127/) })
+  service.tokensDown = false
+  await eventually(() => connections.status()[0]?.state).toBe('ready')
+  expect(await echo('b')).toEqual({ result: 'b' })
 })
 
 test('a token goes to its own address and never over a configured header', async () => {
@@ -155,19 +153,19 @@ describe('a login is not stored', () => {
     return error
   }
 
-  test('when the person refuses', async () => {
+  test('a login is not stored when the person refuses', async () => {
     const service = await startOAuthService()
     service.authorization.decision = 'deny'
     expect(await refusal(service)).toBe('The login was refused: access_denied: Not today.')
   })
 
-  test('when the answer comes from another authorization server', async () => {
+  test('a login is not stored when the answer comes from another authorization server', async () => {
     const service = await startOAuthService()
     service.authorization.extra = { iss: 'https://evil.example' }
     expect(await refusal(service)).toContain('The answer came from https://evil.example')
   })
 
-  test('when a stranger calls back, who cannot end the login either', async () => {
+  test('a login is not stored when a stranger calls back, who cannot end the login either', async () => {
     const service = await startOAuthService()
     const stored = await place()
     const login = await enter(service, stored, {
@@ -183,18 +181,18 @@ describe('a login is not stored', () => {
     expect(login?.tokens).toBeDefined()
   })
 
-  test('over an address without encryption', async () => {
+  test('a login is not stored over an address without encryption', async () => {
     const service = { ...(await startOAuthService()), url: 'http://mcp.example/mcp' }
     expect(await refusal(service)).toContain('a login needs https')
   })
 
-  test('when nobody listens, or something else does', async () => {
+  test('a login is not stored when nobody listens, or something else does', async () => {
     const service = await startOAuthService()
     expect(await refusal({ ...service, url: 'http://127.0.0.1:1/mcp' })).toContain('does not answer')
     expect(await refusal({ ...service, url: service.url.replace('/mcp', '/nothing') })).toContain('HTTP 404')
   })
 
-  test('when it is interrupted', async () => {
+  test('a login is not stored when it is interrupted', async () => {
     const stop = new AbortController()
     const open = () => stop.abort(new Error('enough'))
     expect(await refusal(await startOAuthService(), { signal: stop.signal, open })).toBe('enough')

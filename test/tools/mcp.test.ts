@@ -93,7 +93,7 @@ const WAYS: [string, (atEnd?: AtEnd) => Promise<McpServerConfig>][] = [
   ['streamable HTTP', async atEnd => ({ url: (await startHttp(atEnd)).url, headers })],
 ]
 
-describe.each(WAYS)('over %s', (_, start) => {
+describe.each(WAYS)('over %s', (way, start) => {
   const ends: (() => Promise<void>)[] = []
   let config: McpServerConfig
   let connections: McpConnections
@@ -105,7 +105,7 @@ describe.each(WAYS)('over %s', (_, start) => {
     for (const end of ends) await end()
   })
 
-  test('tools come with prefixed names, their schemas, and what they say of their effect', async () => {
+  test(`tools over ${way} have prefixed names, their schemas and their declared effect`, async () => {
     const tools = connections.tools()
     expect(tools.map(tool => tool.name)).toEqual(
       ['echo', 'add', 'fail', 'die', 'hang', 'picture', 'environment', 'start_child', 'pid'].map(
@@ -129,7 +129,7 @@ describe.each(WAYS)('over %s', (_, start) => {
     expect(connections.status()).toEqual([{ name: 'fix', state: 'ready', tools: 9 }])
   })
 
-  test('calls answer with text, with data, or with what went wrong', async () => {
+  test(`calls over ${way} answer with text, with data, or with the error`, async () => {
     const use = (name: string, args = {}) => useTool(named(connections, name), args)
     expect(await use('fix_echo', { word: 'hi', times: 2 })).toEqual({ result: 'hi hi' })
     expect(await use('fix_add', { a: 1, b: 2 })).toEqual({ sum: 3 })
@@ -143,7 +143,7 @@ describe.each(WAYS)('over %s', (_, start) => {
     })
   })
 
-  test('a call that takes too long, and one that is stopped, end as results', async () => {
+  test(`a call over ${way} that takes too long, and one that is stopped, end as results`, async () => {
     const impatient = await connect({ fix: { ...config, timeoutMs: 50 } })
     expect(await useTool(named(impatient, 'fix_hang'), {})).toEqual({
       error: expect.stringMatching(/MCP server "fix": .*timed out/),
@@ -159,162 +159,158 @@ describe.each(WAYS)('over %s', (_, start) => {
   })
 })
 
-describe('a server in a process', () => {
-  test('that ends during a call is an error result, and is started again for the next call', async () => {
-    const log = new Log()
-    const connections = await connect({ fix: SMALL }, log)
-    const [die, pid] = [named(connections, 'fix_die'), named(connections, 'fix_pid')]
-    const before = await useTool(pid, {})
-    expect(await useTool(die, {})).toEqual({
-      error: 'MCP server "fix" exited while "die" was running. Whether the call had an effect is unknown.',
-    })
-    const after = await useTool(pid, {})
-    expect(after.result).toMatch(/^\d+$/)
-    expect(after).not.toEqual(before)
-    expect(connections.status()).toMatchObject([{ state: 'ready' }])
-    expect(log.entries.filter(({ level }) => level === 'warn' || level === 'info')).toMatchObject([
-      {
-        message: 'MCP server is not available',
-        fields: { server: 'fix', problem: 'The server exited.' },
-      },
-      { message: 'MCP server restarted' },
-    ])
+test('a server process that ends during a call is an error result, and is started again for the next call', async () => {
+  const log = new Log()
+  const connections = await connect({ fix: SMALL }, log)
+  const [die, pid] = [named(connections, 'fix_die'), named(connections, 'fix_pid')]
+  const before = await useTool(pid, {})
+  expect(await useTool(die, {})).toEqual({
+    error: 'MCP server "fix" exited while "die" was running. Whether the call had an effect is unknown.',
   })
+  const after = await useTool(pid, {})
+  expect(after.result).toMatch(/^\d+$/)
+  expect(after).not.toEqual(before)
+  expect(connections.status()).toMatchObject([{ state: 'ready' }])
+  expect(log.entries.filter(({ level }) => level === 'warn' || level === 'info')).toMatchObject([
+    {
+      message: 'MCP server is not available',
+      fields: { server: 'fix', problem: 'The server exited.' },
+    },
+    { message: 'MCP server restarted' },
+  ])
+})
 
-  test('that crashes repeatedly is failed after five restarts and reported', async () => {
-    const log = new Log()
-    const connections = await connect({ fix: SMALL }, log)
-    const die = named(connections, 'fix_die')
-    for (let death = 0; death < 6; death++) {
-      expect(await useTool(die, {})).toEqual({ error: expect.stringContaining('exited while') })
-    }
-    await eventually(() => connections.status()[0]?.state).toBe('failed')
-    expect(connections.status()[0]?.problem).toContain('Its last output: fixture starts')
-    expect(log.entries.filter(({ level }) => level === 'error')).toMatchObject([
-      { message: 'MCP server failed, tried again later', fields: { server: 'fix', attempts: 5 } },
-    ])
-    // Another call is worth another try.
-    expect(await useTool(named(connections, 'fix_echo'), { word: 'back' })).toEqual({ result: 'back' })
-  })
+test('a server process that crashes repeatedly is failed after five restarts and reported', async () => {
+  const log = new Log()
+  const connections = await connect({ fix: SMALL }, log)
+  const die = named(connections, 'fix_die')
+  for (let death = 0; death < 6; death++) {
+    expect(await useTool(die, {})).toEqual({ error: expect.stringContaining('exited while') })
+  }
+  await eventually(() => connections.status()[0]?.state).toBe('failed')
+  expect(connections.status()[0]?.problem).toContain('Its last output: fixture starts')
+  expect(log.entries.filter(({ level }) => level === 'error')).toMatchObject([
+    { message: 'MCP server failed, tried again later', fields: { server: 'fix', attempts: 5 } },
+  ])
+  // Another call is worth another try.
+  expect(await useTool(named(connections, 'fix_echo'), { word: 'back' })).toEqual({ result: 'back' })
+})
 
-  test.each<[string, McpServerConfig, RegExp]>([
-    ['does not exist', { command: '/no/such/program' }, /Cannot start/],
-    [
-      'ends at once',
-      { command: process.execPath, args: ['-e', 'console.error("bad day"); process.exit(1)'] },
-      /closed|ended/i,
-    ],
-    ['speaks something else', { command: 'sh', args: ['-c', 'echo hello; exit 0'] }, /closed|exited/i],
-  ])('that %s is reported while the others work', async (_, config, problem) => {
-    const connections = await connect({ bad: config, fix: SMALL })
-    await eventually(() => connections.status()[0]?.state).toBe('failed')
-    expect(connections.status()).toMatchObject([
-      { name: 'bad', tools: 0, problem: expect.stringMatching(problem) },
-      { name: 'fix', state: 'ready' },
-    ])
-    expect(await useTool(named(connections, 'fix_echo'), { word: 'x' })).toEqual({ result: 'x' })
-  })
+test.each<[string, McpServerConfig, RegExp]>([
+  ['does not exist', { command: '/no/such/program' }, /Cannot start/],
+  [
+    'ends at once',
+    { command: process.execPath, args: ['-e', 'console.error("bad day"); process.exit(1)'] },
+    /closed|ended/i,
+  ],
+  ['speaks something else', { command: 'sh', args: ['-c', 'echo hello; exit 0'] }, /closed|exited/i],
+])('a server process that %s is reported while the others work', async (_, config, problem) => {
+  const connections = await connect({ bad: config, fix: SMALL })
+  await eventually(() => connections.status()[0]?.state).toBe('failed')
+  expect(connections.status()).toMatchObject([
+    { name: 'bad', tools: 0, problem: expect.stringMatching(problem) },
+    { name: 'fix', state: 'ready' },
+  ])
+  expect(await useTool(named(connections, 'fix_echo'), { word: 'x' })).toEqual({ result: 'x' })
+})
 
-  test('gets none of our keys, only what it is given', async () => {
-    vi.stubEnv('OPENAI_API_KEY', 'sk-secret')
-    onTestFinished(() => void vi.unstubAllEnvs())
-    const connections = await connect({ fix: { ...SMALL, env: { GITHUB_TOKEN: 'given' } } })
-    const { result } = await useTool(named(connections, 'fix_environment'), {})
-    expect(String(result).split(',')).toEqual(expect.arrayContaining(['PATH', 'GITHUB_TOKEN']))
-    expect(String(result).split(',')).not.toContain('OPENAI_API_KEY')
-  })
+test('a server process gets none of our keys, only what it is given', async () => {
+  vi.stubEnv('OPENAI_API_KEY', 'sk-secret')
+  onTestFinished(() => void vi.unstubAllEnvs())
+  const connections = await connect({ fix: { ...SMALL, env: { GITHUB_TOKEN: 'given' } } })
+  const { result } = await useTool(named(connections, 'fix_environment'), {})
+  expect(String(result).split(',')).toEqual(expect.arrayContaining(['PATH', 'GITHUB_TOKEN']))
+  expect(String(result).split(',')).not.toContain('OPENAI_API_KEY')
+})
 
-  test('writes its complaints to the log', async () => {
-    const log = new Log()
-    await connect({ fix: SMALL }, log)
-    expect(log.entries).toContainEqual({
-      level: 'debug',
-      message: 'MCP server output',
-      fields: { server: 'fix', line: 'fixture starts' },
-    })
-  })
-
-  test('receives the notification that a call was stopped', async () => {
-    const log = new Log()
-    const connections = await connect({ fix: SMALL }, log)
-    const said = (line: string) => log.entries.some(({ fields }) => fields.line === line)
-    const stop = new AbortController()
-    const stopped = useTool(named(connections, 'fix_hang'), {}, { signal: stop.signal })
-    await eventually(() => said('hanging')).toBe(true)
-    stop.abort()
-    await stopped
-    await eventually(() => said('cancelled')).toBe(true)
-  })
-
-  test.each([
-    ['directly', SMALL],
-    [
-      'behind a launcher that does not pass signals on',
-      { command: 'sh', args: ['-c', `"${process.execPath}" "${SMALL_SERVER}"; true`] },
-    ],
-  ])('started %s ends with all that it started', async (_, config) => {
-    const connections = await connect({ fix: config })
-    const server = Number((await useTool(named(connections, 'fix_pid'), {})).result)
-    const child = Number((await useTool(named(connections, 'fix_start_child'), {})).result)
-    expect([await isRunning(server), await isRunning(child)]).toEqual([true, true])
-    // The server goes on when its input has ended: it is killed after a pause.
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'], shouldAdvanceTime: true })
-    onTestFinished(() => void vi.useRealTimers())
-    const closing = connections.close()
-    await vi.advanceTimersByTimeAsync(2_000)
-    await closing
-    await eventually(async () => [await isRunning(server), await isRunning(child)]).toEqual([false, false])
-    expect(connections.status()).toMatchObject([{ state: 'closed' }])
-    expect(await useTool(named(connections, 'fix_echo'), { word: 'x' })).toEqual({
-      error: expect.stringContaining('not available'),
-    })
-  })
-
-  test('ends when the signal says so', async () => {
-    const stop = new AbortController()
-    const connections = await connectMcpServers({ fix: SMALL }, { signal: stop.signal })
-    const server = Number((await useTool(named(connections, 'fix_pid'), {})).result)
-    stop.abort()
-    await eventually(() => isRunning(server)).toBe(false)
+test('the error output of a server process is logged', async () => {
+  const log = new Log()
+  await connect({ fix: SMALL }, log)
+  expect(log.entries).toContainEqual({
+    level: 'debug',
+    message: 'MCP server output',
+    fields: { server: 'fix', line: 'fixture starts' },
   })
 })
 
-describe('a server at an address', () => {
-  test('that is killed in mid-call is an error result, and is found again when it is back', async () => {
-    const first = await startHttp()
-    const connections = await connect({ fix: { url: first.url, headers } })
-    expect(await useTool(named(connections, 'fix_die'), {})).toEqual({
-      error: expect.stringContaining('exited while "die" was running'),
-    })
-    await eventually(() => connections.status()[0]?.state).toBe('failed')
-    expect(await useTool(named(connections, 'fix_echo'), { word: 'x' })).toEqual({
-      error: expect.stringContaining('"echo" was not run: MCP server "fix" is not available'),
-    })
-    await first.end()
-    await startService(echo, first.port)
-    expect(await useTool(named(connections, 'fix_echo'), { word: 'back' })).toEqual({ result: 'back' })
-  })
+test('a server process receives the notification that a call was stopped', async () => {
+  const log = new Log()
+  const connections = await connect({ fix: SMALL }, log)
+  const said = (line: string) => log.entries.some(({ fields }) => fields.line === line)
+  const stop = new AbortController()
+  const stopped = useTool(named(connections, 'fix_hang'), {}, { signal: stop.signal })
+  await eventually(() => said('hanging')).toBe(true)
+  stop.abort()
+  await stopped
+  await eventually(() => said('cancelled')).toBe(true)
+})
 
-  test('that has forgotten the session gets a new one', async () => {
-    const first = await startService(echo)
-    const connections = await connect({ fix: { url: first.url } })
-    const tool = named(connections, 'fix_echo')
-    await useTool(tool, { word: 'one' })
-    await first.close()
-    await startService(echo, first.port)
-    await eventually(async () => (await useTool(tool, { word: 'two' })).result).toBe('two')
+test.each([
+  ['directly', SMALL],
+  [
+    'behind a launcher that does not pass signals on',
+    { command: 'sh', args: ['-c', `"${process.execPath}" "${SMALL_SERVER}"; true`] },
+  ],
+])('a server process started %s ends with all that it started', async (_, config) => {
+  const connections = await connect({ fix: config })
+  const server = Number((await useTool(named(connections, 'fix_pid'), {})).result)
+  const child = Number((await useTool(named(connections, 'fix_start_child'), {})).result)
+  expect([await isRunning(server), await isRunning(child)]).toEqual([true, true])
+  // The server goes on when its input has ended: it is killed after a pause.
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'], shouldAdvanceTime: true })
+  onTestFinished(() => void vi.useRealTimers())
+  const closing = connections.close()
+  await vi.advanceTimersByTimeAsync(2_000)
+  await closing
+  await eventually(async () => [await isRunning(server), await isRunning(child)]).toEqual([false, false])
+  expect(connections.status()).toMatchObject([{ state: 'closed' }])
+  expect(await useTool(named(connections, 'fix_echo'), { word: 'x' })).toEqual({
+    error: expect.stringContaining('not available'),
   })
+})
 
-  test('that refuses our headers is reported', async () => {
-    const service = await startService(echo)
-    service.token = 'right'
-    const connections = await connect({
-      fix: { url: service.url, headers: { authorization: 'Bearer wrong' } },
-    })
-    await eventually(() => connections.status()[0]?.state).toBe('failed')
-    expect(connections.status()[0]?.problem).toContain('who are you?')
-    expect(JSON.stringify(connections.status())).not.toContain('wrong')
+test('a server process ends when its signal is aborted', async () => {
+  const stop = new AbortController()
+  const connections = await connectMcpServers({ fix: SMALL }, { signal: stop.signal })
+  const server = Number((await useTool(named(connections, 'fix_pid'), {})).result)
+  stop.abort()
+  await eventually(() => isRunning(server)).toBe(false)
+})
+
+test('a server at an address that is killed in mid-call is an error result, and is found again when it is back', async () => {
+  const first = await startHttp()
+  const connections = await connect({ fix: { url: first.url, headers } })
+  expect(await useTool(named(connections, 'fix_die'), {})).toEqual({
+    error: expect.stringContaining('exited while "die" was running'),
   })
+  await eventually(() => connections.status()[0]?.state).toBe('failed')
+  expect(await useTool(named(connections, 'fix_echo'), { word: 'x' })).toEqual({
+    error: expect.stringContaining('"echo" was not run: MCP server "fix" is not available'),
+  })
+  await first.end()
+  await startService(echo, first.port)
+  expect(await useTool(named(connections, 'fix_echo'), { word: 'back' })).toEqual({ result: 'back' })
+})
+
+test('a server at an address that has forgotten the session gets a new one', async () => {
+  const first = await startService(echo)
+  const connections = await connect({ fix: { url: first.url } })
+  const tool = named(connections, 'fix_echo')
+  await useTool(tool, { word: 'one' })
+  await first.close()
+  await startService(echo, first.port)
+  await eventually(async () => (await useTool(tool, { word: 'two' })).result).toBe('two')
+})
+
+test('a server at an address that refuses our headers is reported', async () => {
+  const service = await startService(echo)
+  service.token = 'right'
+  const connections = await connect({
+    fix: { url: service.url, headers: { authorization: 'Bearer wrong' } },
+  })
+  await eventually(() => connections.status()[0]?.state).toBe('failed')
+  expect(connections.status()[0]?.problem).toContain('who are you?')
+  expect(JSON.stringify(connections.status())).not.toContain('wrong')
 })
 
 test.each<[string, unknown, RegExp]>([
@@ -322,14 +318,14 @@ test.each<[string, unknown, RegExp]>([
   ['both', { command: 'x', url: 'http://x' }, /either `command` or `url`/],
   ['no address', { url: 'nonsense' }, /not an http or https address/],
   ['another scheme', { url: 'file:///x' }, /not an http or https address/],
-])('a configuration with %s is refused', async (_, config, message) => {
+])('an MCP server configuration with %s is refused', async (_, config, message) => {
   await expect(connectMcpServers({ fix: config as McpServerConfig })).rejects.toMatchObject({
     code: 'invalid-config',
     message: expect.stringMatching(message),
   })
 })
 
-test('names are legal, at most 64 characters, and unique', () => {
+test('names of MCP tools are legal, at most 64 characters, and unique', () => {
   const names = new McpNames()
   const given = [
     ['git hub', 'list.issues'],
@@ -395,55 +391,53 @@ test.each<[string, Parameters<typeof mcpResult>[0], unknown]>([
     { structuredContent: { a: 1 }, content: [{ type: 'image', mimeType: 'image/jpeg', data: '/9j/4AAQ' }] },
     { a: 1, 'lango:media': [{ mimeType: 'image/jpeg', data: '/9j/4AAQ' }] },
   ],
-])('an answer of %s is a result', (_, answer, expected) => {
+])('an MCP answer of %s is a result', (_, answer, expected) => {
   expect(mcpResult(answer)).toEqual(expected)
 })
 
-describe('an agent', () => {
-  async function play(config: McpServerConfig) {
-    const connections = await connect({ fix: config })
-    const provider = new ScriptedProvider(
-      [
-        { toolCalls: [{ name: 'fix_echo', args: { word: 'hello' } }] },
-        { toolCalls: [{ name: 'fix_die', args: {} }] },
-        { text: 'The server died, but I go on.' },
-      ],
-      { id: 'play' },
-    )
-    const runtime = await createRuntime({
-      store: 'memory:',
-      providers: { play: provider },
-      agent: { model: 'play/m', tools: connections.tools() },
-    })
-    onTestFinished(() => runtime.close())
-    const events: RunEvent[] = []
-    for await (const event of runtime.run({ sessionId: 's', text: 'go' })) events.push(event)
-    const key = { appName: 'lango', userId: 'user', sessionId: 's' }
-    return { events, history: messagesToProvider(await runtime.store.readMessages(key)) }
-  }
-
-  test.each(WAYS)('whose server over %s is killed in mid-call finishes its run well', async (_, config) => {
-    const { events, history } = await play(await config())
-    expect(events.filter(event => event.type === 'tool-result')).toMatchObject([
-      { name: 'fix_echo', result: { result: 'hello' }, isError: false },
-      {
-        name: 'fix_die',
-        result: { error: expect.stringContaining('exited while "die" was running') },
-        isError: true,
-      },
-    ])
-    expect(events.at(-1)).toMatchObject({
-      type: 'run-finish',
-      finishReason: 'stop',
-      text: 'The server died, but I go on.',
-    })
-    for (const profile of ['gemini-3', 'openai-chat', 'anthropic-4.6']) {
-      expect(lintHistory(history, profile).filter(finding => finding.severity === 'breaks')).toEqual([])
-    }
+async function play(config: McpServerConfig) {
+  const connections = await connect({ fix: config })
+  const provider = new ScriptedProvider(
+    [
+      { toolCalls: [{ name: 'fix_echo', args: { word: 'hello' } }] },
+      { toolCalls: [{ name: 'fix_die', args: {} }] },
+      { text: 'The server died, but I go on.' },
+    ],
+    { id: 'play' },
+  )
+  const runtime = await createRuntime({
+    store: 'memory:',
+    providers: { play: provider },
+    agent: { model: 'play/m', tools: connections.tools() },
   })
+  onTestFinished(() => runtime.close())
+  const events: RunEvent[] = []
+  for await (const event of runtime.run({ sessionId: 's', text: 'go' })) events.push(event)
+  const key = { appName: 'lango', userId: 'user', sessionId: 's' }
+  return { events, history: messagesToProvider(await runtime.store.readMessages(key)) }
+}
+
+test.each(WAYS)('an agent whose server over %s is killed in mid-call finishes its run', async (_, config) => {
+  const { events, history } = await play(await config())
+  expect(events.filter(event => event.type === 'tool-result')).toMatchObject([
+    { name: 'fix_echo', result: { result: 'hello' }, isError: false },
+    {
+      name: 'fix_die',
+      result: { error: expect.stringContaining('exited while "die" was running') },
+      isError: true,
+    },
+  ])
+  expect(events.at(-1)).toMatchObject({
+    type: 'run-finish',
+    finishReason: 'stop',
+    text: 'The server died, but I go on.',
+  })
+  for (const profile of ['gemini-3', 'openai-chat', 'anthropic-4.6']) {
+    expect(lintHistory(history, profile).filter(finding => finding.severity === 'breaks')).toEqual([])
+  }
 })
 
-test('tools and servers may have names that every object inherits', async () => {
+test('MCP tools and servers may have names that every object inherits', async () => {
   const fixture = fileURLToPath(new URL('mcp-inherited-names.mjs', import.meta.url))
   const connections = await connect({ constructor: { command: process.execPath, args: [fixture] } })
   expect(connections.tools().map(({ name }) => name)).toEqual(

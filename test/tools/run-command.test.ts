@@ -50,140 +50,131 @@ async function untilWritten(...names: string[]): Promise<void> {
   expect.unreachable('the command never started')
 }
 
-describe('a command', () => {
-  test('runs in the workspace and answers with its exit code and output', async () => {
-    await writeFile(join(workspace, 'a.txt'), 'x')
-    expect(await run('ls; echo oops >&2; exit 3')).toEqual({
-      exitCode: 3,
-      output: 'a.txt\noops\n',
-      sandbox: 'none',
-    })
-  })
-
-  test('gets no input', async () => {
-    expect(await run('cat; echo done')).toMatchObject({ exitCode: 0, output: 'done\n' })
-  })
-
-  test('that a signal ends says so', async () => {
-    expect(await run('kill -SEGV $$')).toMatchObject({ exitCode: null, signal: 'SIGSEGV' })
-  })
-
-  test('that was never started leaves a plain error', async () => {
-    expect(await run('ls', { workspace: join(top, 'nowhere') })).toEqual({
-      error: expect.stringContaining('ENOENT'),
-    })
+test('a command runs in the workspace and answers with its exit code and output', async () => {
+  await writeFile(join(workspace, 'a.txt'), 'x')
+  expect(await run('ls; echo oops >&2; exit 3')).toEqual({
+    exitCode: 3,
+    output: 'a.txt\noops\n',
+    sandbox: 'none',
   })
 })
 
-describe('the end of a command is the end of all that it started', () => {
-  const daemons =
-    'setsid sh -c \'echo $$ > left-group; exec sleep 600\' & (trap "" TERM; sh -c \'echo $$ > deaf; trap "" TERM; while :; do sleep 1; done\') &'
+test('a command gets no input', async () => {
+  expect(await run('cat; echo done')).toMatchObject({ exitCode: 0, output: 'done\n' })
+})
 
-  test('after a timeout, grandchildren that ignore signals or left the group included', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'], shouldAdvanceTime: true })
-    onTestFinished(() => void vi.useRealTimers())
-    const running = run(`${daemons} echo started; echo > ready; sleep 600`, { timeoutMs: 60_000 })
-    await untilWritten('left-group', 'deaf', 'ready')
-    await vi.advanceTimersByTimeAsync(60_000)
-    expect(await running).toEqual({
-      error:
-        'The command did not end within 60000 ms. The command was killed, with everything it had started.',
-      exitCode: null,
-      output: 'started\n',
-      sandbox: 'none',
-    })
-    const left = await pids('left-group', 'deaf')
-    expect(left.every(pid => pid > 1)).toBe(true)
-    expect(await Promise.all(left.map(isRunning))).toEqual([false, false])
-  })
+test('a command that a signal ends says so', async () => {
+  expect(await run('kill -SEGV $$')).toMatchObject({ exitCode: null, signal: 'SIGSEGV' })
+})
 
-  test('after a good end, so that nothing stays in the background', async () => {
-    const result = await run(
-      `${daemons} while [ ! -s left-group ] || [ ! -s deaf ]; do sleep 0.05; done; echo done`,
-    )
-    expect(result).toMatchObject({ exitCode: 0, output: 'done\n' })
-    expect(await Promise.all((await pids('left-group', 'deaf')).map(isRunning))).toEqual([false, false])
-  })
-
-  test('when the run is stopped', async () => {
-    const stop = new AbortController()
-    const running = run('sh -c "echo \\$\\$ > child; sleep 600"; echo never', {}, { signal: stop.signal })
-    await untilWritten('child')
-    stop.abort()
-    expect(await running).toHaveProperty('error')
-    const [child = 0] = await pids('child')
-    for (let round = 0; round < 2_000 && (await isRunning(child)); round++) {
-      await new Promise(resolve => setTimeout(resolve, 5))
-    }
-    expect(await isRunning(child)).toBe(false)
-  })
-
-  test('the model may ask for less time, not for more', async () => {
-    const less = await useTool(tool(), { command: 'sleep 600', timeout_seconds: 0.05 })
-    expect(less.error).toContain('within 50 ms')
-    const more = await useTool(tool({ timeoutMs: 60 }), { command: 'sleep 600', timeout_seconds: 1000 })
-    expect(more.error).toContain('within 60 ms')
+test('a command that was never started leaves a plain error', async () => {
+  expect(await run('ls', { workspace: join(top, 'nowhere') })).toEqual({
+    error: expect.stringContaining('ENOENT'),
   })
 })
 
-describe('output', () => {
-  test('without end ends the command, in little memory', async () => {
-    const before = process.memoryUsage().rss
-    const result = await run('yes "a bomb of output" & yes 한글 >&2 & yes more')
-    expect(result).toMatchObject({ error: expect.stringContaining('wrote more than 64000000 bytes') })
-    expect(Buffer.byteLength(String(result.output))).toBeLessThan(33_000)
-    expect(result.output).toContain('shortened by Lango')
-    expect(process.memoryUsage().rss - before).toBeLessThan(200_000_000)
-  })
+const daemons =
+  'setsid sh -c \'echo $$ > left-group; exec sleep 600\' & (trap "" TERM; sh -c \'echo $$ > deaf; trap "" TERM; while :; do sleep 1; done\') &'
 
-  test('that is long keeps its beginning and its end', async () => {
-    const { output } = await run('echo begin; seq 1 50000; echo end')
-    expect(output).toMatch(
-      /^begin\n1\n2\n.*… \[shortened by Lango: \d+ of 288904 bytes left out\] ….*50000\nend\n$/s,
-    )
+test('after a timeout everything that a command started has ended, grandchildren that ignore signals or left the group included', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'], shouldAdvanceTime: true })
+  onTestFinished(() => void vi.useRealTimers())
+  const running = run(`${daemons} echo started; echo > ready; sleep 600`, { timeoutMs: 60_000 })
+  await untilWritten('left-group', 'deaf', 'ready')
+  await vi.advanceTimersByTimeAsync(60_000)
+  expect(await running).toEqual({
+    error: 'The command did not end within 60000 ms. The command was killed, with everything it had started.',
+    exitCode: null,
+    output: 'started\n',
+    sandbox: 'none',
   })
-
-  test.each([1, 7, 64, 1000])('in chunks of %i bytes is cut between characters', size => {
-    const all = Buffer.from('é한😀'.repeat(200))
-    const output = new BoundedOutput(100)
-    for (let at = 0; at < all.length; at += size) output.add(all.subarray(at, at + size))
-    expect(output.text()).toMatch(
-      /^é한😀[^\ufffd]*… \[shortened by Lango: 1700 of 1800 bytes left out\] …[^\ufffd]*é한😀$/u,
-    )
-    expect(output.totalBytes).toBe(1800)
-  })
-
-  test('within the limit is whole', () => {
-    const output = new BoundedOutput(10)
-    for (const part of ['abc', 'defg', 'hij']) output.add(Buffer.from(part))
-    expect(output.text()).toBe('abcdefghij')
-  })
+  const left = await pids('left-group', 'deaf')
+  expect(left.every(pid => pid > 1)).toBe(true)
+  expect(await Promise.all(left.map(isRunning))).toEqual([false, false])
 })
 
-describe('the environment', () => {
-  test('has no keys of ours, and what the owner adds', async () => {
-    vi.stubEnv('OPENAI_API_KEY', 'sk-secret-1')
-    vi.stubEnv('DATABASE_URL', 'postgres://u:sk-secret-2@h/d')
-    vi.stubEnv('MY_TOKEN', 'sk-secret-3')
-    const { output } = await run('env', { env: { GREETING: 'hello' } })
-    expect(output).not.toContain('sk-secret')
-    expect(output).toContain('GREETING=hello')
-    expect(output).toContain('PATH=')
-  })
+test('after a good end everything that a command started has ended, so that nothing stays in the background', async () => {
+  const result = await run(
+    `${daemons} while [ ! -s left-group ] || [ ! -s deaf ]; do sleep 0.05; done; echo done`,
+  )
+  expect(result).toMatchObject({ exitCode: 0, output: 'done\n' })
+  expect(await Promise.all((await pids('left-group', 'deaf')).map(isRunning))).toEqual([false, false])
+})
 
-  test.each([
-    ['PATH', true],
-    ['LC_ALL', true],
-    ['HOME', true],
-    ['XDG_CACHE_HOME', true],
-    ['XDG_AUTH_TOKEN', false],
-    ['XDG_SESSION_ID', false],
-    ['ANTHROPIC_API_KEY', false],
-    ['SSH_AUTH_SOCK', false],
-    ['RANDOM_NAME', false],
-  ])('%s is passed on: %s', (name, isKept) => {
-    expect(name in safeEnvironment({}, { [name]: 'value' })).toBe(isKept)
-  })
+test('when the run is stopped everything that a command started has ended', async () => {
+  const stop = new AbortController()
+  const running = run('sh -c "echo \\$\\$ > child; sleep 600"; echo never', {}, { signal: stop.signal })
+  await untilWritten('child')
+  stop.abort()
+  expect(await running).toHaveProperty('error')
+  const [child = 0] = await pids('child')
+  for (let round = 0; round < 2_000 && (await isRunning(child)); round++) {
+    await new Promise(resolve => setTimeout(resolve, 5))
+  }
+  expect(await isRunning(child)).toBe(false)
+})
+
+test('the model may ask for less time for a command, not for more', async () => {
+  const less = await useTool(tool(), { command: 'sleep 600', timeout_seconds: 0.05 })
+  expect(less.error).toContain('within 50 ms')
+  const more = await useTool(tool({ timeoutMs: 60 }), { command: 'sleep 600', timeout_seconds: 1000 })
+  expect(more.error).toContain('within 60 ms')
+})
+
+test('output without end ends the command, in little memory', async () => {
+  const before = process.memoryUsage().rss
+  const result = await run('yes "a bomb of output" & yes 한글 >&2 & yes more')
+  expect(result).toMatchObject({ error: expect.stringContaining('wrote more than 64000000 bytes') })
+  expect(Buffer.byteLength(String(result.output))).toBeLessThan(33_000)
+  expect(result.output).toContain('shortened by Lango')
+  expect(process.memoryUsage().rss - before).toBeLessThan(200_000_000)
+})
+
+test('long output keeps its beginning and its end', async () => {
+  const { output } = await run('echo begin; seq 1 50000; echo end')
+  expect(output).toMatch(
+    /^begin\n1\n2\n.*… \[shortened by Lango: \d+ of 288904 bytes left out\] ….*50000\nend\n$/s,
+  )
+})
+
+test.each([1, 7, 64, 1000])('output in chunks of %i bytes is cut between characters', size => {
+  const all = Buffer.from('é한😀'.repeat(200))
+  const output = new BoundedOutput(100)
+  for (let at = 0; at < all.length; at += size) output.add(all.subarray(at, at + size))
+  expect(output.text()).toMatch(
+    /^é한😀[^\ufffd]*… \[shortened by Lango: 1700 of 1800 bytes left out\] …[^\ufffd]*é한😀$/u,
+  )
+  expect(output.totalBytes).toBe(1800)
+})
+
+test('output within the limit is whole', () => {
+  const output = new BoundedOutput(10)
+  for (const part of ['abc', 'defg', 'hij']) output.add(Buffer.from(part))
+  expect(output.text()).toBe('abcdefghij')
+})
+
+test('the environment of a command has no keys of ours, and what the owner adds', async () => {
+  vi.stubEnv('OPENAI_API_KEY', 'sk-secret-1')
+  vi.stubEnv('DATABASE_URL', 'postgres://u:sk-secret-2@h/d')
+  vi.stubEnv('MY_TOKEN', 'sk-secret-3')
+  const { output } = await run('env', { env: { GREETING: 'hello' } })
+  expect(output).not.toContain('sk-secret')
+  expect(output).toContain('GREETING=hello')
+  expect(output).toContain('PATH=')
+})
+
+test.each([
+  ['PATH', true],
+  ['LC_ALL', true],
+  ['HOME', true],
+  ['XDG_CACHE_HOME', true],
+  ['XDG_AUTH_TOKEN', false],
+  ['XDG_SESSION_ID', false],
+  ['ANTHROPIC_API_KEY', false],
+  ['SSH_AUTH_SOCK', false],
+  ['RANDOM_NAME', false],
+])('the environment variable %s is passed to a command: %s', (name, isKept) => {
+  expect(name in safeEnvironment({}, { [name]: 'value' })).toBe(isKept)
 })
 
 describe('the sandbox', () => {
@@ -199,7 +190,7 @@ describe('the sandbox', () => {
     return { PATH: `${bin}:/usr/bin:/bin` }
   }
 
-  test('is used where it works, without network and with nothing writable but the workspace', async () => {
+  test('a sandbox is used where it works, without network and with nothing writable but the workspace', async () => {
     const env = await standIn(true)
     expect(await run('pwd', { sandbox: 'auto', env })).toEqual({
       exitCode: 0,
@@ -222,7 +213,7 @@ describe('the sandbox', () => {
     expect(calls[1]?.match(/--bind /g)).toHaveLength(1)
   })
 
-  test('that is missing is the reason of the approval; a command in a sandbox is approved without one', async () => {
+  test('a missing sandbox is the reason of the approval; a command in a sandbox is approved without one', async () => {
     const reasonOf = (sandbox: 'auto' | 'required' | 'off', env?: Record<string, string>) => {
       const [tool] = builtInTools(['run_command'], { workspace, sandbox, env })
       if (typeof tool?.needsApproval !== 'function') return tool?.needsApproval
@@ -239,14 +230,14 @@ describe('the sandbox', () => {
   test.each([
     [true, expect.any(Function)],
     [false, false],
-  ])('has a reason when the approval is set to %s, where a person is asked', (asks, expected) => {
+  ])('an approval of commands set to %s has a reason where a person is asked', (asks, expected) => {
     const options = { workspace, needsApproval: { run_command: asks, read_file: asks } }
     const [command, file] = builtInTools(['run_command', 'read_file'], options)
     expect(command?.needsApproval).toEqual(expected)
     expect(file?.needsApproval).toBe(asks)
   })
 
-  test('that does not work is not used, and where it is required nothing runs', async () => {
+  test('a sandbox that does not work is not used, and where it is required nothing runs', async () => {
     const env = await standIn(false)
     expect(await run('echo plain', { sandbox: 'auto', env })).toMatchObject({
       output: 'plain\n',

@@ -52,13 +52,13 @@ describe.each(ATTACKS)('%s', (name, args) => {
     ['.. to a sibling with the same beginning', '../workspace-2/x'],
     ['an absolute path', '/etc/passwd'],
     ['a NUL', 'a.txt\0../../outside/secret.txt'],
-  ])('refuses %s', async (_, path) => {
+  ])(`${name} refuses %s`, async (_, path) => {
     const result = await use(name, args(path))
     expect(result).toEqual({ error: expect.stringMatching(/outside the workspace|NUL/) })
     await expectUntouched()
   })
 
-  test('refuses an absolute path to the outside', async () => {
+  test(`${name} refuses an absolute path to the outside`, async () => {
     expect(await use(name, args(join(outside, 'secret.txt')))).toEqual({
       error: expect.stringContaining('outside the workspace'),
     })
@@ -72,7 +72,7 @@ describe.each(ATTACKS)('%s', (name, args) => {
     ['a folder behind a link behind ..', 'src/../folder-link/secret.txt'],
     ['a new file behind a link', 'folder-link/new/file.txt'],
     ['a link to what does not exist yet', 'dangling'],
-  ])('refuses %s', async (_, path) => {
+  ])(`${name} refuses %s`, async (_, path) => {
     await symlink(join(outside, 'secret.txt'), join(workspace, 'file-link'))
     await symlink('../outside', join(workspace, 'folder-link'))
     await symlink('file-link', join(workspace, 'chain'))
@@ -83,25 +83,25 @@ describe.each(ATTACKS)('%s', (name, args) => {
     await expectUntouched()
   })
 
-  test('refuses a pipe instead of waiting for it', async () => {
+  test(`${name} refuses a pipe instead of waiting for it`, async () => {
     execFileSync('mkfifo', [join(workspace, 'pipe')])
     expect(await use(name, args('pipe'))).toEqual({ error: expect.stringContaining('not a plain file') })
   })
 })
 
 describe.each(FOLDER_ATTACKS)('%s', (name, args) => {
-  test.each([['..'], ['../outside'], ['/etc'], ['link']])('refuses %s', async path => {
+  test.each([['..'], ['../outside'], ['/etc'], ['link']])(`${name} refuses the folder %s`, async path => {
     await symlink(outside, join(workspace, 'link'))
     expect(await use(name, args(path))).toEqual({ error: expect.stringContaining('outside the workspace') })
   })
 
-  test('does not follow links on its way down', async () => {
+  test(`${name} does not follow links on its way down`, async () => {
     await symlink(outside, join(workspace, 'src/link'))
     expect(JSON.stringify(await use(name, args('.')))).not.toContain('secret.txt')
   })
 })
 
-test('links within the workspace work', async () => {
+test('links within the workspace are followed', async () => {
   await symlink('src', join(workspace, 'inner'))
   await symlink('inner/b.txt', join(workspace, 'again'))
   expect(await use('read_file', { path: 'again' })).toMatchObject({ path: 'src/b.txt', text: 'inside b' })
@@ -228,7 +228,7 @@ test('a folder that is replaced by a link between finding and opening is noticed
 describe('without paths through descriptors', () => {
   const options = { hasDescriptorPaths: false }
 
-  test('files are read and folders made', async () => {
+  test('without paths through descriptors, files are read and folders made', async () => {
     const read = inWorkspace(
       workspace,
       'src/b.txt',
@@ -248,7 +248,7 @@ describe('without paths through descriptors', () => {
     expect((await stat(join(workspace, 'x/y'))).isDirectory()).toBe(true)
   })
 
-  test('links are refused all the same', async () => {
+  test('without paths through descriptors, links are refused', async () => {
     await symlink(outside, join(workspace, 'link'))
     await expect(inWorkspace(workspace, 'link/secret.txt', async () => 0, options)).rejects.toThrow('outside')
     await expect(
@@ -264,7 +264,7 @@ test('an unknown workspace is an error that names it', async () => {
   })
 })
 
-test('open descriptors do not pile up', async () => {
+test('calls of file tools leave no open descriptors', async () => {
   const open = async () => (await readdir('/proc/self/fd').catch(() => [])).length
   const calls = async () => {
     for (const path of ['a.txt', 'src/b.txt', '../x', 'src/none', 'src/deep'])
