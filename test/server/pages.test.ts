@@ -81,6 +81,8 @@ test('the API is described by an OpenAPI 3.1 document and a page that loads noth
   expect(page.headers['content-type']).toContain('text/html')
   for (const path of Object.keys(document.paths)) expect(page.text).toContain(path)
   expect(page.text).not.toMatch(/(src|href)="(https?:)?\/\/|<script|style=/)
+  const style = await rawRequest(url, '/api/docs.css')
+  expect([style.status, style.headers['content-type']]).toEqual([200, 'text/css; charset=utf-8'])
 })
 
 test('/api/health, /api/ready and /metrics report the state of the server', async () => {

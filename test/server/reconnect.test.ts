@@ -1,15 +1,12 @@
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { numbers, readEvents } from '../support/read-events.js'
-import { startServer, startServerProcess } from '../support/start-server.js'
+import { startServer } from '../support/start-server.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 
-// Starting processes takes long on a busy machine.
-vi.setConfig({ testTimeout: 120_000 })
-
-test('the events after every index are exactly the rest, of an ended and of a running run, from the same and from another process', async () => {
+test('the events after every index are exactly the rest, of an ended and of a running run, from the same and from another server of the store', async () => {
   const store = `sqlite:${await temporaryFolder()}/lango.db`
   const near = await startServer({ store, limits: { streamsPerUser: 1000 } })
-  const far = await startServerProcess(store)
+  const far = await startServer({ store, limits: { streamsPerUser: 1000 } })
   const ended = await near.client.start('s1', { text: 'search' })
   const all = await readEvents(near.url, ended.runId)
   expect(all.at(-1)?.type).toBe('run-finish')

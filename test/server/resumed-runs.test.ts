@@ -282,19 +282,23 @@ test('a completion that is not streamed has an answer once whose model broke off
   expect(await response.json()).toMatchObject({ choices: [{ message: { content: 'The answer.' } }] })
 })
 
-test('a client follows a run over the kill of its server, and gets the attempt that continues it', async () => {
-  const store = await storeUrl()
-  const first = await startServerProcess(store)
-  const { runId } = await first.client.start('s1', { text: 'hang' })
-  const states: string[] = []
-  const seen: string[] = []
-  for await (const event of first.client.follow(runId, { onConnection: state => states.push(state) })) {
-    expect(event.seq).toBe(seen.push(event.type))
-    if (event.type !== 'text-delta' || seen.includes('run-resumed')) continue
-    await first.kill()
-    await continueRun(store, runId, [resumed, restart, say('The answer.'), used, finish('The answer.')])
-    await startServer({ store, port: Number(new URL(first.url).port) })
-  }
-  expect(seen.slice(-5)).toEqual(['run-resumed', 'step-restart', 'text-delta', 'usage', 'run-finish'])
-  expect(states).toEqual(['open', 'lost', 'open'])
-})
+test(
+  'a client follows a run over the kill of its server, and gets the attempt that continues it',
+  LONG,
+  async () => {
+    const store = await storeUrl()
+    const first = await startServerProcess(store)
+    const { runId } = await first.client.start('s1', { text: 'hang' })
+    const states: string[] = []
+    const seen: string[] = []
+    for await (const event of first.client.follow(runId, { onConnection: state => states.push(state) })) {
+      expect(event.seq).toBe(seen.push(event.type))
+      if (event.type !== 'text-delta' || seen.includes('run-resumed')) continue
+      await first.kill()
+      await continueRun(store, runId, [resumed, restart, say('The answer.'), used, finish('The answer.')])
+      await startServer({ store, port: Number(new URL(first.url).port) })
+    }
+    expect(seen.slice(-5)).toEqual(['run-resumed', 'step-restart', 'text-delta', 'usage', 'run-finish'])
+    expect(states).toEqual(['open', 'lost', 'open'])
+  },
+)

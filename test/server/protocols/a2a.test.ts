@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 import type { RequestSummary, ScriptStep } from '../../../src/testing/strict/script.js'
 import { defineTool, type Tool } from '../../../src/tool.js'
 import { makeFolder, removeFolder, temporaryFolder } from '../../support/temporary-folder.js'
-import { searchThenTell, startProtocolServer } from './support.js'
+import { heldTool, searchThenTell, sessionIds, startProtocolServer } from './support.js'
 
 const dangerScript = ({ messages, lastUserText }: RequestSummary): ScriptStep =>
   messages.at(-1)?.role === 'tool'
@@ -216,6 +216,25 @@ test('an A2A message with returnImmediately returns before the answer', async ()
   await expect
     .poll(async () => ((await (await fetch(`${url}/a2a/tasks/${id}`)).json()) as WireTask).status.state)
     .toBe('TASK_STATE_COMPLETED')
+})
+
+test('A2A over REST streams a message, subscribes to its task and cancels it', async () => {
+  const { tool, called } = heldTool()
+  const { url, runtime } = await startProtocolServer({ script: searchThenTell, tools: [tool] })
+  const streamed = await post(`${url}/a2a/message:stream`, { message: user('apples') })
+  expect(streamed.headers.get('content-type')).toContain('text/event-stream')
+  await called
+  const listed = await fetch(`${url}/a2a/tasks?contextId=${await sessionIds(runtime)}`)
+  const { tasks } = (await listed.json()) as { tasks: WireTask[] }
+  const id = tasks[0]?.id ?? 'none'
+  const followed = await post(`${url}/a2a/tasks/${id}:subscribe`, {})
+  const cancelled = await post(`${url}/a2a/tasks/${id}:cancel`, {})
+  expect(await cancelled.json()).toMatchObject({ id, status: { state: 'TASK_STATE_CANCELED' } })
+  for (const stream of [streamed, followed]) {
+    const text = await stream.text()
+    expect(text).toContain(id)
+    expect(text).toContain('TASK_STATE_CANCELED')
+  }
 })
 
 test('RemoteA2AAgent of ADK holds a conversation with tools and an approval, in one context', async () => {

@@ -73,3 +73,11 @@ test('an MCP session without an open request or stream ends', async () => {
   await response.text()
   await eventually(async () => (await post(url, sessionId, { id: 2, method: 'tools/list' })).status).toBe(404)
 })
+
+test('DELETE /mcp ends an MCP session', async () => {
+  const { url } = await startServer()
+  const { transport } = await connect(url)
+  const { sessionId = '' } = transport
+  await transport.terminateSession()
+  expect((await post(url, sessionId, { id: 2, method: 'tools/list' })).status).toBe(404)
+})

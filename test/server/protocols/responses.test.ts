@@ -197,7 +197,9 @@ test('a conversation of the Responses API is a session', async () => {
   expect(await sessionIds(server.runtime)).toEqual([id])
   const unknown = client.responses.create({ model: 'lango', input: 'x', conversation: 'conv_x' })
   await expect(unknown).rejects.toMatchObject({ status: 404 })
+  expect(await client.conversations.retrieve(id)).toMatchObject({ id, object: 'conversation' })
   await client.conversations.delete(id)
+  await expect(client.conversations.retrieve(id)).rejects.toMatchObject({ status: 404 })
   expect(await sessionIds(server.runtime)).toEqual([])
 })
 
