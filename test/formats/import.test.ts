@@ -272,7 +272,7 @@ test.each([
   ['it has the instruction 0x50, which is not known', new Uint8Array([0x80, 5, 0x50])],
   ['it names a value that it does not have', new Uint8Array([0x80, 5, 0x68, 7, 0x2e])],
   ['it ends a group that it did not begin', new Uint8Array([0x80, 5, 0x74, 0x2e])],
-])('a Python pickle is refused when %s', (why, bytes) => {
+])('a Python pickle is refused when %s (row %#)', (why, bytes) => {
   expect(() => readPickle(bytes)).toThrow(`The pickled object cannot be read: ${why}.`)
 })
 

@@ -78,13 +78,16 @@ test.each([
   ['claude-code', lines(CLAUDE_CODE_LINES), true],
   ['codex', lines(CODEX_LINES), false],
   ['pi', lines(PI_LINES), true],
-])('a conversation of %s is recognized and read without loss', async (format, content, tellsFailure) => {
-  const read = await readHistoryFile(await written(content))
-  expect(read.format).toBe(format)
-  const found = spoken(read.histories[0])
-  if (tellsFailure) expect(found).toEqual(CONVERSATION)
-  else expect(withoutFailure(found)).toEqual(withoutFailure(CONVERSATION))
-})
+])(
+  'a conversation of %s is recognized and read without loss (row %#)',
+  async (format, content, tellsFailure) => {
+    const read = await readHistoryFile(await written(content))
+    expect(read.format).toBe(format)
+    const found = spoken(read.histories[0])
+    if (tellsFailure) expect(found).toEqual(CONVERSATION)
+    else expect(withoutFailure(found)).toEqual(withoutFailure(CONVERSATION))
+  },
+)
 
 test('UI messages are read as the AI SDK itself converts them', async () => {
   const converted = await convertToModelMessages(UI_MESSAGES as UIMessage[])

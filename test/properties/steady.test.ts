@@ -3,14 +3,8 @@ import { PROFILES, type ProfileName } from '../../src/provider/repair/profile.js
 import { LONG } from '../support/tiers.js'
 import { playSession } from './steady-sessions.js'
 
-/** One profile of each family of wires; the others write the same requests with other names and rules. */
-const FAMILIES: readonly ProfileName[] = [
-  'gemini-3',
-  'anthropic-5.1',
-  'openai-responses',
-  'openai-chat',
-  'converse',
-]
+/** With the two seeds below, which once failed, one profile of each family of wires. */
+const FAMILIES: readonly ProfileName[] = ['gemini-3', 'openai-responses', 'converse']
 
 /** `npm run fuzz -- steady` plays many more. */
 async function playSessions(profile: ProfileName, count: number): Promise<void> {

@@ -482,9 +482,12 @@ test.each([
     /vertex\/claude-x needs a project\. Set GOOGLE_CLOUD_PROJECT .*or project in/,
   ],
   [{ type: 'vertex', apiKey: 'k' }, 'gemini-3.5-flash', /needs a project/],
-] as const)('the error of %j without its settings says what to set', async (options, model, sentence) => {
-  expect(await failure({ apiKey: undefined, ...options }, model)).toMatch(sentence)
-})
+] as const)(
+  'the error of %j with model %s and without its settings says what to set',
+  async (options, model, sentence) => {
+    expect(await failure({ apiKey: undefined, ...options }, model)).toMatch(sentence)
+  },
+)
 
 test.each([
   [

@@ -7,8 +7,9 @@ import { PROFILES } from '../../src/provider/repair/profile.js'
 import { repairHistory } from '../../src/provider/repair/repair-history.js'
 import { startStrictProvider } from '../../src/testing/start-strict-provider.js'
 import { PROTOTYPE_NAMES, withKey } from '../support/prototype-names.js'
+import { longUnless } from '../support/tiers.js'
 import { collect, toMessage, user } from './collect.js'
-import { ALL_PROFILES, strictTarget } from './strict-profiles.js'
+import { ALL_PROFILES, ONE_PER_FAMILY, strictTarget } from './strict-profiles.js'
 
 const historyWith = (name: string): ProviderMessage[] => [
   { role: 'user', parts: [{ type: 'text', text: name }] },
@@ -34,29 +35,31 @@ test('repair for every profile keeps tools, ids and arguments with names that ev
     }
 })
 
-test.each(ALL_PROFILES)(
-  'the strict server for %s accepts and answers tools, ids and arguments with names that every object inherits',
-  async profile => {
-    const server = await startStrictProvider({
-      profile,
-      script: (_, index) => {
-        const name = PROTOTYPE_NAMES[index] ?? ''
-        return { toolCalls: [{ name, args: withKey(name, 1) }] }
-      },
-    })
-    onTestFinished(() => server.close())
-    const { provider, model } = strictTarget(profile, server.baseUrl)
-    const answered: unknown[] = []
-    for (const name of PROTOTYPE_NAMES) {
-      const tools = [{ name, description: 'x', parameters: { type: 'object', properties: {} } }]
-      const events = await collect(provider, { model, messages: [...historyWith(name), user('go')], tools })
-      for (const part of toMessage(events).parts)
-        if (part.type === 'tool-call') answered.push([part.name, Object.keys(part.args as object)])
-    }
-    expect(server.violations).toEqual([])
-    expect(answered).toEqual(PROTOTYPE_NAMES.map(name => [name, [name]]))
-  },
-)
+for (const profile of ALL_PROFILES)
+  test(
+    `the strict server for ${profile} accepts and answers tools, ids and arguments with names that every object inherits`,
+    longUnless(ONE_PER_FAMILY.includes(profile)),
+    async () => {
+      const server = await startStrictProvider({
+        profile,
+        script: (_, index) => {
+          const name = PROTOTYPE_NAMES[index] ?? ''
+          return { toolCalls: [{ name, args: withKey(name, 1) }] }
+        },
+      })
+      onTestFinished(() => server.close())
+      const { provider, model } = strictTarget(profile, server.baseUrl)
+      const answered: unknown[] = []
+      for (const name of PROTOTYPE_NAMES) {
+        const tools = [{ name, description: 'x', parameters: { type: 'object', properties: {} } }]
+        const events = await collect(provider, { model, messages: [...historyWith(name), user('go')], tools })
+        for (const part of toMessage(events).parts)
+          if (part.type === 'tool-call') answered.push([part.name, Object.keys(part.args as object)])
+      }
+      expect(server.violations).toEqual([])
+      expect(answered).toEqual(PROTOTYPE_NAMES.map(name => [name, [name]]))
+    },
+  )
 
 test('an error whose code is a name that every object inherits is classified by its status', () => {
   for (const code of PROTOTYPE_NAMES) {

@@ -39,6 +39,15 @@ export const STRICT_TARGETS: Readonly<Record<StrictProfile, { options: ProviderO
 
 export const ALL_PROFILES = Object.keys(STRICT_TARGETS) as StrictProfile[]
 
+/** One profile of each family of wires, for `npm test` where the long tier tries all profiles. */
+export const ONE_PER_FAMILY: readonly StrictProfile[] = [
+  'gemini-3',
+  'openai-chat',
+  'openai-responses',
+  'anthropic-4.6',
+  'converse',
+]
+
 export function strictTarget(profile: StrictProfile, baseUrl: string, more: Partial<ProviderOptions> = {}) {
   const { options, model } = STRICT_TARGETS[profile]
   const provider: Provider = testProvider({ ...options, baseUrl, ...more })

@@ -9,7 +9,7 @@ import {
 import type { StrictProfile } from '../../src/testing/strict/profile.js'
 import { longUnless } from '../support/tiers.js'
 import { collect, summarize, toMessage, user } from './collect.js'
-import { ALL_PROFILES, strictTarget } from './strict-profiles.js'
+import { ALL_PROFILES, ONE_PER_FAMILY, strictTarget } from './strict-profiles.js'
 
 // Our providers, with the vendors' own SDK clients, against servers that enforce the vendors' rules.
 
@@ -183,17 +183,9 @@ for (const profile of ALL_PROFILES) {
   })
 }
 
-/** One profile of each family of wires meets the faults here; the others use the same clients and readers. */
-const FAMILIES = new Set<StrictProfile>([
-  'gemini-3',
-  'openai-chat',
-  'openai-responses',
-  'anthropic-4.6',
-  'converse',
-])
-
+// One profile of each family meets the faults in `npm test`; the others use the same clients and readers.
 for (const profile of ALL_PROFILES) {
-  const tier = longUnless(FAMILIES.has(profile))
+  const tier = longUnless(ONE_PER_FAMILY.includes(profile))
 
   test.each(['429', '500', '503', '529', 'error-in-stream'] as const)(
     `${profile} answers after %s when the request is retried`,

@@ -320,7 +320,7 @@ test.each([
     ],
   ],
   ['G18', [user, { role: 'model', parts: [signed('f', 'abcd1234')] }, answer]],
-])('Gemini answers with an empty text after a break of %s', async (code, contents) => {
+])('Gemini answers with an empty text when a request breaks %s (row %#)', async (code, contents) => {
   const server = await pool.shared('gemini-3')
   const { status, body } = await post(server, { contents })
   expect(status).toBe(200)
