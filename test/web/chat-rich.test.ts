@@ -105,8 +105,8 @@ test('a formula that is not closed yet is shown as text', LONG, async () => {
   await eventually(() => page.locator('.markdown math').count()).toBe(2)
 })
 
-for (const { name, screen, tier } of SCREENS)
-  test(`a diagram is a picture, and its source is one click away, in ${name}`, tier, async () => {
+for (const { name, screen } of SCREENS)
+  test(`a diagram is a picture, and its source is one click away, in ${name}`, LONG, async () => {
     plays.set('flow', () => [`Here:\n\n${FLOW}\n\nThat is all.`])
     const page = await visit(screen)
     await say(page, 'flow')
@@ -183,8 +183,8 @@ test('a malicious diagram runs no script and reaches no address', async () => {
   expect(reached).toBe('refused')
 })
 
-for (const { name, screen, tier } of SCREENS)
-  test(`a wide table scrolls in its own box and can be reached by keyboard, in ${name}`, tier, async () => {
+for (const { name, screen } of SCREENS)
+  test(`a wide table scrolls in its own box and can be reached by keyboard, in ${name}`, LONG, async () => {
     const columns = Array.from({ length: 12 }, (_, index) => `Column number ${index}`)
     const row = (cells: string[]) => `| ${cells.join(' | ')} |`
     const table = [

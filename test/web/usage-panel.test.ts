@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core'
 import { expect, onTestFinished, test } from 'vitest'
 import type { GenerateRequest } from '../../src/provider/provider.js'
 import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
-import { checkAccessible, keepPicture, openCleanPage } from '../support/browser.js'
+import { checkAccessible, keepPicture, openCleanPage, say } from '../support/browser.js'
 import { eventually } from '../support/eventually.js'
 import { LONG } from '../support/tiers.js'
 import { startWebServer } from '../support/web-server.js'
@@ -70,49 +70,36 @@ test('the panel of what was spent is readable in the dark on a phone', LONG, asy
   await keepPicture(page, 'usage-phone')
 })
 
-test('the thinking effort is sent with the messages of the chat, and kept after a reload', async () => {
+test('thinking effort, temperature and longest answer are sent with every message, kept, and dropped if invalid', async () => {
   const { url, requests } = await open()
   const page = await openChat(url, {}, '/')
-  await page.getByLabel('Thinking').selectOption('high')
-  await page.getByRole('textbox', { name: 'Message' }).fill('Think.')
-  await page.keyboard.press('Enter')
-  await page.getByRole('region', { name: 'Messages' }).getByText('Here it is.').waitFor()
-  await page.locator('.answer-footer').waitFor()
-  expect(requests.at(-1)?.options?.thinking).toMatchObject({ effort: 'high' })
-  await page.reload()
-  await page.locator('.answer-footer').waitFor()
-  await eventually(() => page.getByLabel('Thinking').inputValue()).toBe('high')
-  await page.getByLabel('Thinking').selectOption('')
-  await page.getByRole('textbox', { name: 'Message' }).fill('Again.')
-  await page.keyboard.press('Enter')
-  await eventually(() => requests.length).toBe(2)
-  expect(requests.at(-1)?.options?.thinking).toBeUndefined()
-})
-
-test('temperature and longest answer of the settings are sent with every message, and invalid ones are dropped', async () => {
-  const { url, requests } = await open()
-  const page = await openChat(url, {}, '/')
+  const thinking = page.getByLabel('Thinking')
+  await thinking.selectOption('high')
   await page.getByRole('button', { name: 'Settings' }).click()
   await page.getByLabel('Temperature').fill('0.3')
   await page.getByLabel('Longest answer, in tokens').fill('900')
   await checkAccessible(page)
   await keepPicture(page, 'settings')
   await page.getByRole('button', { name: 'Close' }).click()
-  await page.getByRole('textbox', { name: 'Message' }).fill('Hello.')
-  await page.keyboard.press('Enter')
-  await page.getByRole('region', { name: 'Messages' }).getByText('Here it is.').waitFor()
+  await say(page, 'Hello.')
   await page.locator('.answer-footer').waitFor()
-  expect(requests.at(-1)?.options).toMatchObject({ temperature: 0.3, maxOutputTokens: 900 })
+  expect(requests.at(-1)?.options).toMatchObject({
+    thinking: { effort: 'high' },
+    temperature: 0.3,
+    maxOutputTokens: 900,
+  })
   await page.reload()
   await page.locator('.answer-footer').waitFor()
+  await eventually(() => thinking.inputValue()).toBe('high')
+  await thinking.selectOption('')
   await page.getByRole('button', { name: 'Settings' }).click()
   // What no server accepts is not kept.
   await page.getByLabel('Temperature').fill('7')
   await page.getByLabel('Longest answer, in tokens').fill('')
   await page.getByRole('button', { name: 'Close' }).click()
-  await page.getByRole('textbox', { name: 'Message' }).fill('Again.')
-  await page.keyboard.press('Enter')
+  await say(page, 'Again.')
   await eventually(() => requests.length).toBe(2)
+  expect(requests.at(-1)?.options?.thinking).toBeUndefined()
   expect(requests.at(-1)?.options?.temperature).toBeUndefined()
   expect(requests.at(-1)?.options?.maxOutputTokens).not.toBe(900)
 })
