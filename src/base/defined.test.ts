@@ -1,7 +1,7 @@
 import { expect, expectTypeOf, test } from 'vitest'
 import { defined } from './defined.js'
 
-test('leaves out what is undefined and nothing else', () => {
+test('defined leaves out undefined values and nothing else', () => {
   const given = { a: undefined, b: null, c: 0, d: '', e: false, f: Number.NaN }
   expect(Object.entries(defined(given))).toEqual([
     ['b', null],
@@ -12,7 +12,7 @@ test('leaves out what is undefined and nothing else', () => {
   ])
 })
 
-test('copies, one level deep', () => {
+test('defined copies, one level deep', () => {
   const inner = { a: undefined }
   const given = { inner }
   const copy = defined(given)
@@ -20,7 +20,7 @@ test('copies, one level deep', () => {
   expect(copy.inner).toBe(inner)
 })
 
-test('keys that may be undefined become optional', () => {
+test('keys that may be undefined become optional in the type of defined', () => {
   const author = (): string | undefined => undefined
   const copy = defined({ author: author(), seq: 1 })
   expect('author' in copy).toBe(false)

@@ -7,7 +7,7 @@ test.each([
   ['2027-03-01T09:00:00Z', Date.UTC(2027, 2, 1, 9)],
   ['2027-03-01T09:00+01:00', Date.UTC(2027, 2, 1, 8)],
   ['2028-02-29T23:59:59.500-05:30', Date.UTC(2028, 2, 1, 5, 29, 59, 500)],
-])('%s is a time', (value, expected) => {
+])('%s is accepted as the time of a run', (value, expected) => {
   expect(readDueTime(value)).toBe(expected)
 })
 
@@ -28,6 +28,6 @@ test.each([
   null,
   undefined,
   {},
-])('%s is no time', value => {
+])('%s is refused as the time of a run', value => {
   expect(readDueTime(value)).toBeUndefined()
 })

@@ -11,7 +11,7 @@ test('timers fire while a loop of resolved promises pauses', async () => {
   expect(fired).toBe(true)
 })
 
-test('within the interval it does not wait for the event loop', async () => {
+test('a pause within its interval does not wait for the event loop', async () => {
   const pause = createPause(60_000)
   let turned = false
   setImmediate(() => {

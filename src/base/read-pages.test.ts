@@ -16,7 +16,7 @@ function reader() {
   return { cursors, read }
 }
 
-test('every page is read in turn, the empty one included, until there is no next one', async () => {
+test('readPages reads every page in turn, the empty one included, until there is no next one', async () => {
   const { cursors, read } = reader()
   const pages: (readonly number[])[] = []
   for await (const page of readPages(read)) pages.push(page)
@@ -24,7 +24,7 @@ test('every page is read in turn, the empty one included, until there is no next
   expect(cursors).toEqual([undefined, 'b', 'c'])
 })
 
-test('nothing is read before it is asked for, and nothing after the reader has stopped', async () => {
+test('readPages reads nothing before it is asked for, and nothing after the reader has stopped', async () => {
   const { cursors, read } = reader()
   const pages = readPages(read)
   expect(cursors).toEqual([])
@@ -42,7 +42,7 @@ test('a page that cannot be read fails the iteration', async () => {
   await expect(pages.next()).rejects.toThrow('no page')
 })
 
-test('0 is a cursor like any other', async () => {
+test('readPages takes 0 as a cursor', async () => {
   const asked: (number | undefined)[] = []
   const pages = readPages<string, number>(async cursor => {
     asked.push(cursor)

@@ -12,7 +12,7 @@ test.each<[string, unknown, unknown]>([
     JSON.parse('{"__proto__":1,"a":2}'),
     JSON.parse('{"a":2,"__proto__":1}'),
   ],
-])('keys %s do not matter by their order', (_name, one, other) => {
+])('stable JSON is the same for any order of keys %s', (_name, one, other) => {
   expect(stableJson(one)).toBe(stableJson(other))
 })
 
@@ -21,11 +21,11 @@ test.each<[string, unknown, unknown]>([
   ['a text and a number', { a: '1' }, { a: 1 }],
   ['null and no value', { a: null }, {}],
   ['a key named __proto__ and none', JSON.parse('{"__proto__":1}'), {}],
-])('%s differ', (_name, one, other) => {
+])('stable JSON of %s differs', (_name, one, other) => {
   expect(stableJson(one)).not.toBe(stableJson(other))
 })
 
-test('the text means what the value means', () => {
+test('stable JSON parses to an equal value', () => {
   fc.assert(
     fc.property(fc.jsonValue(), value => {
       const plain: unknown = JSON.parse(JSON.stringify(value))

@@ -9,7 +9,7 @@ test.each([
   ['no space is left where the text was cut', `${'x'.repeat(199)} y`, 'x'.repeat(199)],
   ['nothing is left of white space', ' \n ', undefined],
   ['no title stays none', undefined, undefined],
-])('%s', (_, given, title) => {
+])('tidying a title: %s', (_, given, title) => {
   expect(tidyTitle(given)).toBe(title)
 })
 

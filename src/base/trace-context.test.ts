@@ -14,11 +14,11 @@ test.each([
   ['a span of zeros', `00-${TRACE}-${'0'.repeat(16)}-01`, false],
   ['capital letters', VALID.toUpperCase(), false],
   ['nothing', '', false],
-])('traceparent: %s', (_name, text, isValid) => {
+])('parseTraceparent of %s', (_name, text, isValid) => {
   expect(parseTraceparent(text) !== undefined).toBe(isValid)
 })
 
-test('ids survive both ways', () => {
+test('trace and span ids are the same after writing and reading', () => {
   expect(formatTraceparent(parseTraceparent(VALID) ?? { traceId: '', spanId: '', traceFlags: 0 })).toBe(VALID)
 })
 
@@ -32,6 +32,6 @@ test.each([
   ['a state that is too long', { traceparent: VALID, tracestate: 'a'.repeat(513) }, { traceparent: VALID }],
   ['a state alone', { tracestate: 'a=1' }, undefined],
   ['nonsense', { traceparent: 'nonsense', tracestate: 'a=1' }, undefined],
-])('headers: %s', (_name, headers: Record<string, string>, expected) => {
+])('readTraceContext of headers with %s', (_name, headers: Record<string, string>, expected) => {
   expect(readTraceContext(name => headers[name])).toEqual(expected)
 })

@@ -44,14 +44,14 @@ describe('tokenBudgetTruncate', () => {
     say('user', 'q3'),
   ]
 
-  test('takes messages from the newest to the oldest until the budget is spent', () => {
+  test('tokenBudgetTruncate takes messages from the newest to the oldest until the budget is spent', () => {
     expect(labels(tokenBudgetTruncate(chat, 100).messages)).toEqual(['q3'])
     expect(labels(tokenBudgetTruncate(chat, 399).messages)).toEqual(['q2', 'a2', 'q3'])
     expect(labels(tokenBudgetTruncate(chat, 499).messages)).toEqual(['a1', 'q2', 'a2', 'q3'])
     expect(tokenBudgetTruncate(chat, 500)).toEqual({ messages: chat, missesCall: false })
   })
 
-  test('reports what was left out and why', () => {
+  test('tokenBudgetTruncate reports what was left out and why', () => {
     expect(tokenBudgetTruncate(chat, 300).cut).toEqual({
       reason: 'token-budget',
       messages: 2,
@@ -68,7 +68,7 @@ describe('tokenBudgetTruncate', () => {
     })
   })
 
-  test('0 and absence mean the default, off means a hundred messages', () => {
+  test('a token budget of 0 or none is the default, and off means a hundred messages', () => {
     const many = Array.from({ length: 400 }, (_, index) => say(index % 2 ? 'assistant' : 'user', `${index}`))
     for (const budget of [0, undefined] as const) {
       const { messages, cut } = tokenBudgetTruncate(many, budget)
@@ -90,7 +90,7 @@ describe('tokenBudgetTruncate', () => {
     expect(tokenBudgetTruncate([...chat, ...turn], 10).messages).toEqual(turn)
   })
 
-  test('a call and its answers are in or out together', () => {
+  test('a call and its answers are truncated together', () => {
     const history = [
       say('user', 'q1'),
       ask('a', 'b'),
@@ -121,7 +121,7 @@ describe('tokenBudgetTruncate', () => {
     expect(messages.includes(bare)).toBe(messages.some(({ toolCalls }) => toolCalls !== undefined))
   })
 
-  test('starts in the middle of a turn when the boundary would cost more than half', () => {
+  test('tokenBudgetTruncate starts in the middle of a turn when the boundary would cost more than half', () => {
     const long = [
       say('user', 'q1'),
       ...Array.from({ length: 9 }, (_, index) => say('assistant', `a${index}`)),
@@ -130,7 +130,7 @@ describe('tokenBudgetTruncate', () => {
     expect(labels(tokenBudgetTruncate(long, 500).messages)).toEqual(['a5', 'a6', 'a7', 'a8', 'q2'])
   })
 
-  test('after a cut no tool message and no unanswered call stands first', () => {
+  test('a truncated history begins with no tool message and no unanswered call', () => {
     const history = [
       say('user', 'q0'),
       ask('x'),
@@ -143,7 +143,7 @@ describe('tokenBudgetTruncate', () => {
     expect(labels(tokenBudgetTruncate(history, 260).messages)).toEqual(['end', 'q1'])
   })
 
-  test('a trailing call without its answer stays, cut or not', () => {
+  test('a trailing call without its answer is kept, in a truncated history and in a whole one', () => {
     const pending = [say('user', 'q'), ask('open')]
     expect(tokenBudgetTruncate(pending).messages).toEqual(pending)
     expect(tokenBudgetTruncate([...chat, ...pending], 130).messages).toEqual(pending)
@@ -160,7 +160,7 @@ describe('tokenBudgetTruncate', () => {
     expect(tokenBudgetTruncate([...chat, ...turn], 100).messages).toEqual(turn)
   })
 
-  test('a history without a user keeps its newest group', () => {
+  test('a truncated history without a user keeps its newest group', () => {
     const history = [say('assistant', 'a'), ask('x', 'y'), tell('x'), say('assistant', 'b'), tell('y')]
     expect(labels(tokenBudgetTruncate(history, 10).messages)).toEqual([
       'call x+call y',
@@ -174,7 +174,7 @@ describe('tokenBudgetTruncate', () => {
 describe('a current turn over the budget', () => {
   const big = (size: number) => JSON.stringify({ text: 'x'.repeat(size) })
 
-  test('has its largest outputs shortened, the small ones left alone, and nothing else is changed', () => {
+  test('a current turn over the budget has its largest outputs shortened, and nothing else is changed', () => {
     const turn = [
       say('user', 'q'),
       ask('a', 'b', 'c'),
@@ -202,7 +202,7 @@ describe('a current turn over the budget', () => {
     expect(cut).toMatchObject({ messages: 0, tokens: 0, keptMessages: 5 })
   })
 
-  test('counts anew what a stored message costs', () => {
+  test('a current turn over the budget counts the tokens of a shortened message anew', () => {
     const stored = [say('user', 'q'), ask('a'), tell('a', big(80_000))].map((message, index) => ({
       ...message,
       seq: index + 1,
@@ -212,7 +212,7 @@ describe('a current turn over the budget', () => {
     for (const message of messages) expect(message.tokens).toBe(countMessageTokens(message))
   })
 
-  test('shortens the text of an older row that has no outputs', () => {
+  test('a current turn over the budget has the text of an older row without outputs shortened', () => {
     const bare: Message = { role: 'tool', content: 'y'.repeat(50_000), timestamp: 1 }
     const { messages, cut } = tokenBudgetTruncate([say('user', 'q'), ask('a'), bare], 400)
     expect(messages[2]?.content).toContain('[shortened by Lango:')

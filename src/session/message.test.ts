@@ -24,6 +24,6 @@ test.each<[string, unknown, boolean]>([
   ['null', null, false],
   ['nothing', undefined, false],
   ['an empty object', {}, false],
-])('%s', (_name, result, expected) => {
+])('isToolError of %s', (_name, result, expected) => {
   expect(isToolError(result)).toBe(expected)
 })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { sourcesOf } from './sources.js'
 
-test('pages, places, documents, quotations and fetched pages, each address once', () => {
+test('sources are pages, places, documents, quotations and fetched pages, each address once', () => {
   const sources = sourcesOf({
     groundingMetadata: {
       groundingChunks: [
@@ -38,6 +38,6 @@ test.each([
   { groundingMetadata: null },
   { groundingMetadata: { groundingChunks: 'x' } },
   { citationMetadata: 3 },
-])('metadata without sources: %j', metadata => {
+])('metadata %j has no sources', metadata => {
   expect(sourcesOf(metadata)).toEqual([])
 })

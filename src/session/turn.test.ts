@@ -2,16 +2,14 @@ import { describe, expect, test } from 'vitest'
 import type { Message } from './message.js'
 import { isSyntheticMetadata, isTurnStart, startsTurn } from './turn.js'
 
-describe('isTurnStart', () => {
-  test.each([
-    ['a message by the user', 'user', false, true, true],
-    ['a message by a program in the role of the user', 'user', true, true, false],
-    ['the answer of a tool in the role of the user', 'user', false, false, false],
-    ['an answer of the model', 'assistant', false, true, false],
-    ['a system message', 'system', false, true, false],
-  ])('%s', (_, role, byProgram, speaks, expected) => {
-    expect(isTurnStart({ role, byProgram, speaks })).toBe(expected)
-  })
+test.each([
+  ['a message by the user', 'user', false, true, true],
+  ['a message by a program in the role of the user', 'user', true, true, false],
+  ['the answer of a tool in the role of the user', 'user', false, false, false],
+  ['an answer of the model', 'assistant', false, true, false],
+  ['a system message', 'system', false, true, false],
+])('isTurnStart of %s', (_, role, byProgram, speaks, expected) => {
+  expect(isTurnStart({ role, byProgram, speaks })).toBe(expected)
 })
 
 describe('startsTurn', () => {
@@ -32,7 +30,7 @@ describe('startsTurn', () => {
     ],
     ['an answer of the model', { role: 'model' }, false],
     ['an unknown role', { role: 'narrator' }, false],
-  ])('%s', (_, fields, expected) => {
+  ])('startsTurn of %s', (_, fields, expected) => {
     expect(startsTurn({ role: 'user', content: 'Why?', timestamp: 1, ...fields })).toBe(expected)
   })
 })

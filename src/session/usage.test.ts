@@ -46,7 +46,7 @@ test.each<[string, Partial<RunUsage>, Partial<typeof PRICE>, number]>([
     {},
     0.000003,
   ],
-])('%s is charged', (_name, usage, price, dollars) => {
+])('the cost of %s', (_name, usage, price, dollars) => {
   expect(costOf(used(usage), { ...PRICE, ...price })).toBeCloseTo(dollars, 10)
 })
 
@@ -55,25 +55,23 @@ test('caches without a price of their own cost what input costs', () => {
   expect(costOf(usage, { input: 2, output: 1 })).toBeCloseTo(2, 10)
 })
 
-describe('a sum', () => {
-  test('has a cost when all parts have one', () => {
-    const parts = [
-      withCost(used({ inputTokens: 1000, totalTokens: 1000 }), PRICE),
-      withCost(used({ outputTokens: 1000, totalTokens: 1000 }), PRICE),
-    ]
-    expect(sumUsage(parts)).toMatchObject({ inputTokens: 1000, outputTokens: 1000, totalTokens: 2000 })
-    expect(sumUsage(parts).cost).toBeCloseTo(0.018, 10)
-  })
+test('a sum of usage has a cost when all parts have one', () => {
+  const parts = [
+    withCost(used({ inputTokens: 1000, totalTokens: 1000 }), PRICE),
+    withCost(used({ outputTokens: 1000, totalTokens: 1000 }), PRICE),
+  ]
+  expect(sumUsage(parts)).toMatchObject({ inputTokens: 1000, outputTokens: 1000, totalTokens: 2000 })
+  expect(sumUsage(parts).cost).toBeCloseTo(0.018, 10)
+})
 
-  test('has none when the price of a part is unknown', () => {
-    const parts = [withCost(used({ inputTokens: 5 }), PRICE), withCost(used({ inputTokens: 5 }), undefined)]
-    expect(sumUsage(parts)).not.toHaveProperty('cost')
-    expect(sumUsage(parts).inputTokens).toBe(10)
-  })
+test('a sum of usage has no cost when the price of a part is unknown', () => {
+  const parts = [withCost(used({ inputTokens: 5 }), PRICE), withCost(used({ inputTokens: 5 }), undefined)]
+  expect(sumUsage(parts)).not.toHaveProperty('cost')
+  expect(sumUsage(parts).inputTokens).toBe(10)
+})
 
-  test('of nothing is free', () => {
-    expect(sumUsage([]).cost).toBe(0)
-  })
+test('a sum of no usage is free', () => {
+  expect(sumUsage([]).cost).toBe(0)
 })
 
 describe('a session', () => {
@@ -93,7 +91,7 @@ describe('a session', () => {
     totalTokenCount: 115,
   }
 
-  test('has used what its messages report, thoughts counted as output', () => {
+  test('the usage of a session is what its messages report, thoughts counted as output', () => {
     const total = sessionUsage([message(), message({ usageMetadata }), message({ usageMetadata })])
     expect(total).toEqual(
       used({
@@ -106,7 +104,7 @@ describe('a session', () => {
     )
   })
 
-  test('has a cost when its messages name their models', () => {
+  test('the usage of a session has a cost when its messages name their models', () => {
     const named = message({ usageMetadata, modelVersion: 'anthropic/claude-sonnet-4-6' })
     const priceOf = (reference: string) => (reference === 'anthropic/claude-sonnet-4-6' ? PRICE : undefined)
     expect(sessionUsage([message(), named], priceOf).cost).toBeCloseTo(
@@ -134,7 +132,7 @@ test.each<[string, Usage]>([
     'zeros that were reported',
     { inputTokens: 1, outputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, totalTokens: 1 },
   ],
-])('%s survive storage', (_name, usage) => {
+])('usage with %s is the same after storing and reading', (_name, usage) => {
   const stored = JSON.parse(JSON.stringify(toUsageMetadata(usage))) as object
   expect(fromUsageMetadata(stored)).toEqual(used(usage))
   const kept = Object.values(usage).filter(value => value !== undefined)

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Message, SessionKey } from '../session/message.js'
 import type { SessionStore } from '../session/session-store.js'
 import { checkedStore } from './checked-store.js'
@@ -23,50 +23,48 @@ class CountingStore extends MemoryStore {
   }
 }
 
-describe('a checked store', () => {
-  test('rejects an invalid argument before the store is called, and never throws', async () => {
-    const inner = new CountingStore()
-    const store = checkedStore(inner)
-    const append = store.appendMessage({ ...key, userId: '' }, message)
-    await expect(append).rejects.toMatchObject({
-      code: 'invalid-argument',
-      details: { field: 'key.userId' },
-    })
-    const list = store.listSessions(null as unknown as { appName: string })
-    await expect(list).rejects.toBeInstanceOf(Error)
-    expect([inner.appends, inner.lists]).toEqual([0, 0])
+test('a checked store rejects an invalid argument before the store is called, and never throws', async () => {
+  const inner = new CountingStore()
+  const store = checkedStore(inner)
+  const append = store.appendMessage({ ...key, userId: '' }, message)
+  await expect(append).rejects.toMatchObject({
+    code: 'invalid-argument',
+    details: { field: 'key.userId' },
   })
+  const list = store.listSessions(null as unknown as { appName: string })
+  await expect(list).rejects.toBeInstanceOf(Error)
+  expect([inner.appends, inner.lists]).toEqual([0, 0])
+})
 
-  test('passes valid arguments on, and returns the promise of the store itself', async () => {
-    const inner = new MemoryStore()
-    const store = checkedStore(inner)
-    await store.createSession(key)
-    const stored = { seq: 1 }
-    const promise = Promise.resolve(stored)
-    inner.appendMessage = () => promise
-    expect(store.appendMessage(key, message)).toBe(promise)
-  })
+test('a checked store passes valid arguments on, and returns the promise of the store itself', async () => {
+  const inner = new MemoryStore()
+  const store = checkedStore(inner)
+  await store.createSession(key)
+  const stored = { seq: 1 }
+  const promise = Promise.resolve(stored)
+  inner.appendMessage = () => promise
+  expect(store.appendMessage(key, message)).toBe(promise)
+})
 
-  test('validates runs and calibration too', async () => {
-    const store = checkedStore(new MemoryStore())
-    const field = (name: string) => ({ code: 'invalid-argument', details: { field: name } })
-    await expect(store.runs.readEvents('')).rejects.toMatchObject(field('runId'))
-    await expect(store.runs.prune({ appName: 'app', before: -1 })).rejects.toMatchObject(field('before'))
-    await expect(store.calibration.read('')).rejects.toMatchObject(field('model'))
-  })
+test('a checked store validates runs and calibration too', async () => {
+  const store = checkedStore(new MemoryStore())
+  const field = (name: string) => ({ code: 'invalid-argument', details: { field: name } })
+  await expect(store.runs.readEvents('')).rejects.toMatchObject(field('runId'))
+  await expect(store.runs.prune({ appName: 'app', before: -1 })).rejects.toMatchObject(field('before'))
+  await expect(store.calibration.read('')).rejects.toMatchObject(field('model'))
+})
 
-  test.each([7, null, {}])('a title that is %j is refused', async title => {
-    const store = checkedStore(new MemoryStore())
-    await store.createSession(key)
-    const renamed = store.renameSession(key, title as unknown as string)
-    await expect(renamed).rejects.toMatchObject({ code: 'invalid-argument', details: { field: 'title' } })
-    const created = store.createSession({ ...key, sessionId: 'two' }, {}, { title: title as string })
-    await expect(created).rejects.toMatchObject({ code: 'invalid-argument', details: { field: 'title' } })
-  })
+test.each([7, null, {}])('a checked store refuses %j as a title', async title => {
+  const store = checkedStore(new MemoryStore())
+  await store.createSession(key)
+  const renamed = store.renameSession(key, title as unknown as string)
+  await expect(renamed).rejects.toMatchObject({ code: 'invalid-argument', details: { field: 'title' } })
+  const created = store.createSession({ ...key, sessionId: 'two' }, {}, { title: title as string })
+  await expect(created).rejects.toMatchObject({ code: 'invalid-argument', details: { field: 'title' } })
+})
 
-  test('closing it closes the store', async () => {
-    const inner = new MemoryStore()
-    await checkedStore(inner).close()
-    await expect(inner.loadSession(key)).rejects.toMatchObject({ code: 'store-unavailable' })
-  })
+test('closing a checked store closes the store', async () => {
+  const inner = new MemoryStore()
+  await checkedStore(inner).close()
+  await expect(inner.loadSession(key)).rejects.toMatchObject({ code: 'store-unavailable' })
 })

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { packPart, readPartList, splitRequest, unpackPart, writePartList } from './sql-requests.js'
 
 function request(count: number, first = 0): string {
@@ -14,22 +14,20 @@ function request(count: number, first = 0): string {
   return JSON.stringify({ model: 'm', repairs: [`repair ${count}`], mappedIds: {}, body, cuts: [] })
 }
 
-describe('splitRequest', () => {
-  test.each(['{}', '', 'null', '"}]"', `["${'},{'.repeat(2000)}"]`, request(10), 'x'.repeat(5000)])(
-    'the parts of %.20s are the whole',
-    json => {
-      expect(splitRequest(json).join('')).toBe(json)
-    },
-  )
+test.each(['{}', '', 'null', '"}]"', `["${'},{'.repeat(2000)}"]`, request(10), 'x'.repeat(5000)])(
+  'the parts of the stored request %.20s are the whole',
+  json => {
+    expect(splitRequest(json).join('')).toBe(json)
+  },
+)
 
-  test.each([
-    ['one message more', request(10), request(12), 2],
-    ['the first messages left out and one more at the end', request(10), request(8, 3), 2],
-  ])('a request with %s shares the rest with the one before', (_name, before, after, news) => {
-    const known = new Set(splitRequest(before))
-    const fresh = splitRequest(after).filter(part => !known.has(part))
-    expect(fresh.join('').length).toBeLessThan(1000 * news + 100)
-  })
+test.each([
+  ['one message more', request(10), request(12), 2],
+  ['the first messages left out and one more at the end', request(10), request(8, 3), 2],
+])('a request with %s shares the rest with the one before', (_name, before, after, news) => {
+  const known = new Set(splitRequest(before))
+  const fresh = splitRequest(after).filter(part => !known.has(part))
+  expect(fresh.join('').length).toBeLessThan(1000 * news + 100)
 })
 
 test.each([
@@ -44,17 +42,17 @@ test.each([
   expect(readPartList(text.replace('shared', 'parts'))).toEqual({ ids, isShared: false })
 })
 
-test('a request is not taken for a list', () => {
+test('the text of a request is not read as a list of parts', () => {
   expect(readPartList('{"parts":1}')).toBeUndefined()
 })
 
 test.each(['', 'z', ' ', 'short', 'long '.repeat(500), '€ü😀'.repeat(300)])(
-  '%.10s is packed and unpacked',
+  'the part %.10s of a request is the same after packing and unpacking',
   part => {
     expect(unpackPart(packPart(part))).toBe(part)
   },
 )
 
-test('what repeats itself becomes shorter', () => {
+test('packing makes repetitive text shorter', () => {
   expect(packPart('word '.repeat(400)).length).toBeLessThan(100)
 })

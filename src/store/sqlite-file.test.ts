@@ -5,25 +5,28 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { temporaryFolder } from '../../test/support/temporary-folder.js'
 import { errcodeOf, FileGuard, type FileView, isBusy, viewOf } from './sqlite-file.js'
 
-test.each(['all', 'get', 'run'] as const)('a lock is recognised in an error of %s()', async method => {
-  const file = join(await temporaryFolder(), 'locked.db')
-  const holder = new DatabaseSync(file, { timeout: 0 })
-  const waiter = new DatabaseSync(file, { timeout: 0 })
-  onTestFinished(() => {
-    holder.close()
-    waiter.close()
-  })
-  const begin = waiter.prepare('BEGIN IMMEDIATE')
-  holder.exec('BEGIN EXCLUSIVE')
-  let error: unknown
-  try {
-    begin[method]()
-  } catch (thrown) {
-    error = thrown
-  }
-  expect(errcodeOf(error)).toBe(5)
-  expect(isBusy(error)).toBe(true)
-})
+test.each(['all', 'get', 'run'] as const)(
+  'a lock of SQLite is recognised in an error of %s()',
+  async method => {
+    const file = join(await temporaryFolder(), 'locked.db')
+    const holder = new DatabaseSync(file, { timeout: 0 })
+    const waiter = new DatabaseSync(file, { timeout: 0 })
+    onTestFinished(() => {
+      holder.close()
+      waiter.close()
+    })
+    const begin = waiter.prepare('BEGIN IMMEDIATE')
+    holder.exec('BEGIN EXCLUSIVE')
+    let error: unknown
+    try {
+      begin[method]()
+    } catch (thrown) {
+      error = thrown
+    }
+    expect(errcodeOf(error)).toBe(5)
+    expect(isBusy(error)).toBe(true)
+  },
+)
 
 /** A connection and another one of the same file, which has a log with a few frames. */
 async function openTwice({ journal = 'WAL' } = {}) {
@@ -62,7 +65,7 @@ describe('files that SQLite itself truncates', () => {
   test.each(
     places.flatMap(truncated => places.filter(at => at >= truncated).map(written => [truncated, written])),
   )(
-    'a log truncated at step %i of a check and written to at step %i is whole',
+    'a log that SQLite truncates at step %i of a check and writes at step %i passes the check',
     async (truncated, written) => {
       const { file, log, other, write, view } = await openTwice()
       const steps = new Map<number, () => void>()
@@ -86,7 +89,7 @@ describe('files that SQLite itself truncates', () => {
     },
   )
 
-  test('a check in a transaction fails for no truncated log, and the next one examines it', async () => {
+  test('a check in a transaction does not examine the log of SQLite, and the next one does', async () => {
     const { file, log, connection, other, write, view } = await openTwice()
     const guard = new FileGuard(file, view)
     other.exec('PRAGMA wal_checkpoint(TRUNCATE)')
@@ -98,7 +101,7 @@ describe('files that SQLite itself truncates', () => {
     expect(() => guard.check()).toThrow('shared.db-wal was truncated')
   })
 
-  test('a log refilled to its former number of frames during a check is whole', async () => {
+  test('a log of SQLite refilled to its former number of frames during a check passes it', async () => {
     const { file, other, view } = await openTwice()
     // One page, and so one frame.
     const writeFrame = () => other.exec('PRAGMA user_version = 7')
@@ -112,7 +115,7 @@ describe('files that SQLite itself truncates', () => {
     expect(view.state()?.frames).toBe(1)
   })
 
-  test('a database that was vacuumed, and has grown in its log since, is whole', async () => {
+  test('a SQLite file that was vacuumed, and has grown in its log since, passes the check', async () => {
     const { file, other, write, view } = await openTwice()
     write(50)
     other.exec('CREATE TABLE kept AS SELECT * FROM notes LIMIT 3')
@@ -128,7 +131,7 @@ describe('files that SQLite itself truncates', () => {
     expect(() => guard.check()).toThrow('shared.db was truncated')
   })
 
-  test('a log that another connection creates and deletes is not missed', async () => {
+  test('a log that another SQLite connection creates and deletes is not reported as missing', async () => {
     const { file, log, other, write, view } = await openTwice({ journal: 'DELETE' })
     const toLog = () => other.exec('PRAGMA journal_mode = WAL; PRAGMA user_version = 7')
     const guard = new FileGuard(file, between(view, new Map([[1, toLog]])))
@@ -144,7 +147,7 @@ describe('files that SQLite itself truncates', () => {
 test.each([
   ['to nothing', () => 0],
   ['by one frame', (size: number, frame: number) => size - frame],
-])('a log that was truncated %s and then written to is noticed', async (_, lengthOf) => {
+])('a log of SQLite that was truncated %s and then written to is reported', async (_, lengthOf) => {
   const { file, log, write, view } = await openTwice()
   const guard = new FileGuard(file, view)
   const { size } = statSync(log)

@@ -8,7 +8,7 @@ import { openStore } from './open-store.js'
 test.each([
   ['trigger', `CREATE TRIGGER approve AFTER INSERT ON lango_sessions BEGIN DELETE FROM lango_messages; END`],
   ['view', `CREATE VIEW LANGO_other AS SELECT 1`],
-])('a database with a foreign %s is refused', async (type, sql) => {
+])('a SQLite file with a foreign %s is refused', async (type, sql) => {
   const folder = await mkdtemp(join(tmpdir(), 'lango-test-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
   const file = join(folder, 'lango.db')

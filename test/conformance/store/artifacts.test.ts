@@ -22,7 +22,7 @@ describe.each(DRIVERS)('artifacts in $name', driver => {
     return key
   }
 
-  test('versions are numbered from 0, and the newest is loaded by default', async () => {
+  test('versions of an artifact are numbered from 0, and the newest is loaded by default', async () => {
     const key = { ...(await session()), name: 'plan.md' }
     const saved = []
     for (const text of ['one', 'two', 'three']) saved.push(await artifactsOf().save(key, artifact(text)))
@@ -35,7 +35,7 @@ describe.each(DRIVERS)('artifacts in $name', driver => {
     expect(await artifactsOf().load({ ...key, name: 'other' })).toBeUndefined()
   })
 
-  test('any text and header comes back as it was, empty and of several pieces', async () => {
+  test('an artifact with any text and header comes back as it was, empty and of several pieces', async () => {
     const key = { ...(await session()), name: 'a/b "c" ü' }
     const bodies = [
       '',
@@ -54,7 +54,7 @@ describe.each(DRIVERS)('artifacts in $name', driver => {
     }
   })
 
-  test('names of the user are seen in every session of the user, and in no other app or user', async () => {
+  test('artifacts of a user are seen in every session of the user, and in no other app or user', async () => {
     const key = await session()
     const second = await session({ ...key, sessionId: 'second' })
     const stranger = await session({ ...key, userId: 'stranger' })
@@ -69,7 +69,7 @@ describe.each(DRIVERS)('artifacts in $name', driver => {
     expect(await artifactsOf().list({ ...key, sessionId: 'none' })).toEqual(['user:profile'])
   })
 
-  test('deleting a name deletes all its versions, and numbers begin again', async () => {
+  test('deleting an artifact deletes all its versions, and numbers begin again', async () => {
     const key = { ...(await session()), name: 'f' }
     await artifactsOf().save(key, artifact('x'.repeat(600_000)))
     await artifactsOf().save(key, artifact('y'))
@@ -80,7 +80,7 @@ describe.each(DRIVERS)('artifacts in $name', driver => {
     expect(await artifactsOf().save(key, artifact('z'))).toBe(0)
   })
 
-  test('writers of one name at the same time get different numbers', async () => {
+  test('writers of one artifact at the same time get different version numbers', async () => {
     const key = { ...(await session()), name: 'user:shared' }
     const saved = await Promise.all([1, 2, 3, 4, 5].map(n => artifactsOf().save(key, artifact(String(n)))))
     expect(saved.sort()).toEqual([0, 1, 2, 3, 4])
@@ -96,7 +96,7 @@ describe.each(DRIVERS)('artifacts in $name', driver => {
     expect(await artifactsOf().list(key)).toEqual(['user:f'])
   })
 
-  test('erasing a user deletes and counts all of them', async () => {
+  test('erasing a user deletes and counts all artifacts', async () => {
     const key = await session()
     await artifactsOf().save({ ...key, name: 'f' }, artifact('x'.repeat(600_000)))
     await artifactsOf().save({ ...key, name: 'user:f' }, artifact('y'))
@@ -118,7 +118,7 @@ describe.each(DRIVERS)('artifacts in $name', driver => {
     expect((await artifactsOf().load({ ...key, name: 'f' }))?.body === body).toBe(true)
   })
 
-  test('wrong input is refused', async () => {
+  test('invalid arguments for artifacts are refused', async () => {
     const key = { ...newKey(), name: 'f' }
     expect((await failureOf(artifactsOf().save(key, artifact('x')))).code).toBe('session-not-found')
     for (const wrong of [

@@ -39,7 +39,7 @@ describe.each(DRIVERS)('bulk appends in $name', driver => {
     return key
   }
 
-  test('many messages are stored as appending them one by one stores them', async () => {
+  test('a bulk append stores the same as appending one by one', async () => {
     const messages = Array.from({ length: 450 }, (_, index) =>
       user(`m${index} \0 \ud800`, {
         role: index % 3 === 0 ? 'user' : 'assistant',
@@ -55,7 +55,7 @@ describe.each(DRIVERS)('bulk appends in $name', driver => {
     expect(await contentsOf(place.store, other)).toEqual(await contentsOf(place.store, one))
   })
 
-  test('a message whose id is stored, or comes twice, replaces the earlier one', async () => {
+  test('a message of a bulk append whose id is stored, or comes twice, replaces the earlier one', async () => {
     const key = await session()
     await place.store.appendMessage(key, user('old', { id: 'a' }))
     const seqs = await bulk(place.store, key, [
@@ -68,7 +68,7 @@ describe.each(DRIVERS)('bulk appends in $name', driver => {
     expect((await place.store.readMessages(key)).map(({ content }) => content)).toEqual(['new', 'again', 'c'])
   })
 
-  test('large messages are stored whole', async () => {
+  test('a bulk append stores large messages whole', async () => {
     const key = await session()
     const messages = Array.from({ length: 5 }, (_, index) => user(`${index}`.repeat(400_000)))
     await bulk(place.store, key, messages)
@@ -77,7 +77,7 @@ describe.each(DRIVERS)('bulk appends in $name', driver => {
     )
   })
 
-  test('no messages are no work, and nothing is stored without a session, a lease or valid input', async () => {
+  test('a bulk append of nothing does nothing, and one without a session, a lease or valid input is refused', async () => {
     const key = await session()
     expect(await bulk(place.store, key, [])).toEqual([])
     expect((await failureOf(bulk(place.store, newKey(), [user('x')]))).code).toBe('session-not-found')
@@ -92,7 +92,7 @@ describe.each(DRIVERS)('bulk appends in $name', driver => {
     await lease.release()
   })
 
-  test('appends of others come before, between or after, and the order has no gap', async () => {
+  test('a bulk append and single appends at the same time leave an order without a gap', async () => {
     const key = await session()
     const messages = Array.from({ length: 300 }, (_, index) => user(`m${index}`))
     const [seqs] = await Promise.all([

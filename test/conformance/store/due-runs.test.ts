@@ -69,7 +69,7 @@ describe.each(DRIVERS)('runs for later in $name', driver => {
     expect(await release(store, newKey())).toEqual({ released: [], ids: [] })
   })
 
-  test('it holds nothing up: a message is answered at once, and the run comes after it', async () => {
+  test('a run for later blocks nothing: a message is answered at once, and the run comes after it', async () => {
     const key = newKey()
     const { store } = place
     await store.queueRun?.(opening(key, 'due', past()))
@@ -112,7 +112,7 @@ describe.each(DRIVERS)('runs for later in $name', driver => {
     await lease.release()
   })
 
-  test('a run can be released before its time, and ended before it', async () => {
+  test('a run for later can be released before its time, and ended before it', async () => {
     const key = newKey()
     const { store } = place
     const [early, ended] = [opening(key, 'early', future()), opening(key, 'ended', future())]
@@ -130,7 +130,7 @@ describe.each(DRIVERS)('runs for later in $name', driver => {
     expect(await queue(store, key)).toEqual(['early'])
   })
 
-  test('retention keeps the run and its session; erasing deletes both', async () => {
+  test('retention keeps a run for later and its session; erasing deletes both', async () => {
     const key = newKey()
     const { store } = place
     const run = opening(key, 'kept', future())
@@ -154,7 +154,7 @@ describe.each(DRIVERS)('runs for later in $name', driver => {
     expect((await release(place.store, key)).released.map(run => run.key.sessionId)).toEqual(['one'])
   })
 
-  test('invalid times and queries are refused', async () => {
+  test('invalid times and queries of runs for later are refused', async () => {
     const key = newKey()
     const { store } = place
     const refused = [

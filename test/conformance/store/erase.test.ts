@@ -44,7 +44,7 @@ async function fill(store: SessionStore, key: SessionKey, mark = MARK): Promise<
 describe.each(DRIVERS)('erasing a user in $name', driver => {
   const place = useStore(driver)
 
-  test('deletes every kind of data, counts it, and leaves other users and apps alone', async () => {
+  test('erasing a user deletes every kind of data, counts it, and leaves other users and apps alone', async () => {
     const key = newKey()
     const other = { ...key, userId: 'bob' }
     const runId = await fill(place.store, key)
@@ -67,7 +67,7 @@ describe.each(DRIVERS)('erasing a user in $name', driver => {
     expect(await place.store.runs.readRequests(otherRun)).toHaveLength(2)
   })
 
-  test('erasing again, or a user without data, deletes nothing', async () => {
+  test('erasing a user again, or one without data, deletes nothing', async () => {
     const key = newKey()
     await fill(place.store, key)
     await erase(place.store, key)
@@ -75,7 +75,7 @@ describe.each(DRIVERS)('erasing a user in $name', driver => {
     expect(Object.values(counts).every(count => count === 0)).toBe(true)
   })
 
-  test('the state of a user in an inner app stays while the user has sessions there', async () => {
+  test('erasing keeps the state of a user in an inner app while the user has sessions there', async () => {
     const key = newKey()
     const inner = { ...key, appName: `${key.appName}-inner`, sessionId: 'own' }
     await fill(place.store, key)
@@ -84,7 +84,7 @@ describe.each(DRIVERS)('erasing a user in $name', driver => {
     expect((await place.store.loadSession(inner))?.state).toEqual({ 'user:inner': MARK })
   })
 
-  test('a holder of a lease is refused afterwards, and its run stores nothing', async () => {
+  test('after an erasure the holder of a lease is refused, and its run stores nothing', async () => {
     const key = newKey()
     const runId = await fill(place.store, key)
     // A renewal finds out, after a third of its time.
@@ -111,7 +111,7 @@ describe.each(DRIVERS)('erasing a user in $name', driver => {
     expect(String(lease.lost.reason)).toContain('the session was deleted')
   })
 
-  test('a writer that waits for the session fails instead of creating it again', async () => {
+  test('a writer that waits for an erased session fails instead of creating it again', async () => {
     const key = newKey()
     await fill(place.store, key)
     await place.store.acquireLease(key)
@@ -125,7 +125,7 @@ describe.each(DRIVERS)('erasing a user in $name', driver => {
     expect(code).toBe('lease-lost')
   })
 
-  test('a name that is empty is refused', async () => {
+  test('erasing a user without a name is refused', async () => {
     const failure = await failureOf(erase(place.store, { ...newKey(), userId: '' }))
     expect(failure).toMatchObject({ code: 'invalid-argument', message: expect.stringContaining('userId') })
   })
@@ -176,7 +176,7 @@ describe.each(SHARED_DRIVERS)('deleting by age in $name', driver => {
     expect(clock).toBeDefined()
   }
 
-  test('idle sessions are deleted with nested ones; changed, leased and other ones stay', async () => {
+  test('expiry deletes idle sessions with nested ones; changed and leased ones and other apps stay', async () => {
     const key = newKey()
     const named = (sessionId: string) => ({ ...key, sessionId })
     const foreign = { ...newKey(), sessionId: 'idle' }
@@ -197,7 +197,7 @@ describe.each(SHARED_DRIVERS)('deleting by age in $name', driver => {
     await lease.release()
   })
 
-  test('nothing is deleted while the clock is far ahead of what was stored, unless it is trusted', async () => {
+  test('expiry deletes nothing while the clock is far ahead of what was stored, unless it is trusted', async () => {
     const key = newKey()
     await fill(place.store, key)
     await aged(key, 400)
@@ -272,7 +272,7 @@ describe('the files of a SQLite database', () => {
     return { store, other, key, users }
   }
 
-  test('hold nothing of an erased user, neither text nor name, while others use the store', async () => {
+  test('the files of a SQLite database hold neither text nor name of an erased user, while others use the store', async () => {
     const { store, other, key } = await filled()
     expect(filesWith(folder, MARK)).not.toEqual([])
     expect((await erase(store, key)).residue).toBe('none')
@@ -282,7 +282,7 @@ describe('the files of a SQLite database', () => {
     await Promise.all([store.close(), other.close()])
   })
 
-  test('hold nothing of a deleted session', async () => {
+  test('the files of a SQLite database hold nothing of a deleted session', async () => {
     const { store, other, key } = await filled()
     for (const sessionId of ['one', 'two', 'three']) await store.deleteSession({ ...key, sessionId })
     // State of the user is not part of a session.
@@ -292,7 +292,7 @@ describe('the files of a SQLite database', () => {
     await Promise.all([store.close(), other.close()])
   })
 
-  test('say that the log holds the text while a reader needs it', async () => {
+  test('erasing in SQLite reports that the log holds the text while a reader needs it', async () => {
     const { store, other, key } = await filled()
     const reader = new DatabaseSync(join(folder, 'store.db'))
     reader.exec('BEGIN')
@@ -305,7 +305,7 @@ describe('the files of a SQLite database', () => {
     await Promise.all([store.close(), other.close()])
   })
 
-  test('that an older release wrote are cleaned by a rewrite', async () => {
+  test('a rewrite removes from a SQLite file what an older release deleted without overwriting', async () => {
     folder = await makeFolder()
     const file = join(folder, 'store.db')
     const store = await openStore(`sqlite:${file}`)
@@ -325,55 +325,53 @@ describe('the files of a SQLite database', () => {
   })
 })
 
-describe('the files of a PostgreSQL database', () => {
-  test('hold nothing of an erased user after a rewrite and a checkpoint', async () => {
-    const database = await createStoreDatabase()
-    const store = await openStore(database.url)
-    const key = { appName: 'app', userId: 'user-to-forget', sessionId: 'one' }
-    await fill(store, key)
-    await fill(store, { ...key, userId: 'kept' }, 'keep this')
-    await database.query('CHECKPOINT')
-    const [place] = await database.query(
-      "SELECT current_setting('data_directory') AS folder, oid FROM pg_database WHERE datname = current_database()",
-    )
-    const folder = join(String(place?.folder), 'base', String(place?.oid))
-    expect(existsSync(dirname(folder))).toBe(true)
-    expect(filesWith(folder, MARK)).not.toEqual([])
-    expect((await erase(store, key)).residue).toBe('free-space')
-    expect((await store.erase?.(key, { rewrite: true }))?.residue).toBe('log')
-    await database.query('CHECKPOINT')
-    expect(filesWith(folder, MARK)).toEqual([])
-    expect(filesWith(folder, key.userId)).toEqual([])
-    expect(filesWith(folder, 'keep this')).not.toEqual([])
-    await store.close()
-    await database.drop()
-  })
+test('the files of a PostgreSQL database hold nothing of an erased user after a rewrite and a checkpoint', async () => {
+  const database = await createStoreDatabase()
+  const store = await openStore(database.url)
+  const key = { appName: 'app', userId: 'user-to-forget', sessionId: 'one' }
+  await fill(store, key)
+  await fill(store, { ...key, userId: 'kept' }, 'keep this')
+  await database.query('CHECKPOINT')
+  const [place] = await database.query(
+    "SELECT current_setting('data_directory') AS folder, oid FROM pg_database WHERE datname = current_database()",
+  )
+  const folder = join(String(place?.folder), 'base', String(place?.oid))
+  expect(existsSync(dirname(folder))).toBe(true)
+  expect(filesWith(folder, MARK)).not.toEqual([])
+  expect((await erase(store, key)).residue).toBe('free-space')
+  expect((await store.erase?.(key, { rewrite: true }))?.residue).toBe('log')
+  await database.query('CHECKPOINT')
+  expect(filesWith(folder, MARK)).toEqual([])
+  expect(filesWith(folder, key.userId)).toEqual([])
+  expect(filesWith(folder, 'keep this')).not.toEqual([])
+  await store.close()
+  await database.drop()
+})
 
-  test('its log holds nothing either once old segments are removed instead of recycled', async () => {
-    const database = await createStoreDatabase()
-    const store = await openStore(database.url)
-    const key = { appName: 'app', userId: 'ann', sessionId: 'one' }
-    const mark = `log-${randomUUID()}`
-    await fill(store, key, mark)
-    const [place] = await database.query("SELECT current_setting('data_directory') AS folder")
-    const log = join(String(place?.folder), 'pg_wal')
-    await store.erase?.(key, { rewrite: true })
-    expect(filesWith(log, mark)).not.toEqual([])
-    await database.query('ALTER SYSTEM SET wal_recycle = off')
-    await database.query('SELECT pg_reload_conf()')
-    await expect
-      .poll(
-        async () => {
-          await database.query('SELECT pg_switch_wal()')
-          await database.query('CHECKPOINT')
-          return filesWith(log, mark)
-        },
-        { timeout: 60_000 },
-      )
-      .toEqual([])
-    await database.query('ALTER SYSTEM RESET wal_recycle')
-    await database.query('SELECT pg_reload_conf()')
-    await store.close()
-    await database.drop()
-  })
+test('the log of PostgreSQL holds nothing of an erased user once old segments are removed instead of recycled', async () => {
+  const database = await createStoreDatabase()
+  const store = await openStore(database.url)
+  const key = { appName: 'app', userId: 'ann', sessionId: 'one' }
+  const mark = `log-${randomUUID()}`
+  await fill(store, key, mark)
+  const [place] = await database.query("SELECT current_setting('data_directory') AS folder")
+  const log = join(String(place?.folder), 'pg_wal')
+  await store.erase?.(key, { rewrite: true })
+  expect(filesWith(log, mark)).not.toEqual([])
+  await database.query('ALTER SYSTEM SET wal_recycle = off')
+  await database.query('SELECT pg_reload_conf()')
+  await expect
+    .poll(
+      async () => {
+        await database.query('SELECT pg_switch_wal()')
+        await database.query('CHECKPOINT')
+        return filesWith(log, mark)
+      },
+      { timeout: 60_000 },
+    )
+    .toEqual([])
+  await database.query('ALTER SYSTEM RESET wal_recycle')
+  await database.query('SELECT pg_reload_conf()')
+  await store.close()
+  await database.drop()
 })

@@ -128,7 +128,7 @@ describe.each(SHARED_DRIVERS)('leases of processes that are gone in $name', driv
 describe.each(LINUX_DRIVERS)('leases of processes by their start time in $name', driver => {
   const place = useStore(driver)
 
-  test('a number that another process has by now does not keep a lease', async () => {
+  test('the lease of a process whose number another process has by now is free', async () => {
     const key = newKey()
     const child = await holderOf(place, key)
     await setHolder(place, key, `${thisProcess().machine}${child.process.pid} 1`)

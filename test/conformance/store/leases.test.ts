@@ -79,7 +79,7 @@ describe.each(DRIVERS)('leases in $name', driver => {
     await (await place.store.acquireLease(key)).release()
   })
 
-  test('waiters are served in the order in which they came, and fences grow', async () => {
+  test('waiters for a lease get it in the order in which they came, and fences grow', async () => {
     const key = await session()
     const first = await place.store.acquireLease(key)
     const order: number[] = []
@@ -105,7 +105,7 @@ describe.each(DRIVERS)('leases in $name', driver => {
     expect(order).toEqual([0, 1, 2, 3, 4])
   })
 
-  test('a waiter can be called off, and its place in the line is free', async () => {
+  test('a waiter for a lease can be aborted, and the next one gets the lease', async () => {
     const key = await session()
     const lease = await place.store.acquireLease(key)
     const controller = new AbortController()
@@ -211,7 +211,7 @@ async function untilRenewed(driver: Driver, url: string): Promise<void> {
 describe.each(SHARED_DRIVERS)('leases between two stores of $name', driver => {
   const place = useStore(driver)
 
-  test('another store sees the lease, waits for it, and gets it', async () => {
+  test('a second store on the same database respects a lease, waits for it, and gets it', async () => {
     const other = await openStore(place.url)
     try {
       const key = newKey()

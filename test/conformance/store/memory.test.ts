@@ -58,7 +58,7 @@ describe.each(DRIVERS)('memory in $name', driver => {
     expect((await failureOf(memoryOf().index(newKey(), step))).code).toBe('session-not-found')
   })
 
-  test('documents are found by any of the terms, newest first, and counted', async () => {
+  test('documents of memory are found by any of the terms, newest first, and counted', async () => {
     const key = await indexed()
     expect(await found(key, 'apple')).toEqual([4, 2, 1])
     expect(await found(key, 'sea', 'red')).toEqual([3, 1])
@@ -79,7 +79,7 @@ describe.each(DRIVERS)('memory in $name', driver => {
     ])
   })
 
-  test('a range of time leaves out the rest, with terms and without', async () => {
+  test('a search of memory in a range of time leaves out the rest, with terms and without', async () => {
     const key = await indexed()
     const range = { after: 2000, before: 4000, limit: 10 }
     const inRange = async (terms: string[]) =>
@@ -88,7 +88,7 @@ describe.each(DRIVERS)('memory in $name', driver => {
     expect(await inRange([])).toEqual([3, 2])
   })
 
-  test('terms of any script are indexed, and similar ones are found by their beginning', async () => {
+  test('terms of memory of any script are indexed, and similar ones are found by their beginning', async () => {
     const key = newKey()
     await place.store.createSession(key)
     const documents = [{ seq: 1, at: 1, terms: ['東京', '京都', 'straße', 'getuser', 'getusername', '2024'] }]
@@ -100,7 +100,7 @@ describe.each(DRIVERS)('memory in $name', driver => {
     expect(await memoryOf().similarTerms(key, '東', 5)).toEqual(['東京'])
   })
 
-  test('a term that would be syntax of a query is refused', async () => {
+  test('a search of memory refuses a term that would be syntax of a query', async () => {
     const key = await indexed()
     for (const term of ['a b', `'`, '"', 'a*', '', '§s1', 'a:b', '\\'])
       expect((await failureOf(memoryOf().findDocuments(key, { terms: [term], limit: 1 }))).code).toBe(
@@ -203,7 +203,7 @@ describe.each(DRIVERS)('memory in $name', driver => {
     expect(await found(key, 'a', 'b', 'ab')).toEqual([4])
   })
 
-  test('what observers used is added up by model', async () => {
+  test('the usage of observers is added up by model', async () => {
     const key = await indexed()
     const usage = { model: 'a/b', calls: 1, inputTokens: 10, outputTokens: 2 }
     await memoryOf().observe(key, { observations: [], usage })
@@ -228,7 +228,7 @@ describe.each(DRIVERS)('memory in $name', driver => {
     expect(await memoryOf().readObservations(key)).toHaveLength(2)
   })
 
-  test('what is forgotten loses its text, with what it was made of, and is found no more', async () => {
+  test('a forgotten observation loses its text, with those that it was made of, and is not found any more', async () => {
     const key = await indexed()
     await memoryOf().observe(key, { observations: [about('secret', 1), about('other', 2)] })
     await memoryOf().observe(key, { supersedes: [1], observations: [about('my secret', 1)] })
@@ -244,7 +244,7 @@ describe.each(DRIVERS)('memory in $name', driver => {
     expect((await memoryOf().countTerms(key, ['secret'])).counts).toEqual(new Map())
   })
 
-  test('a reset deletes index or observations, and what was forgotten stays forgotten', async () => {
+  test('a reset of memory deletes index or observations, and forgotten observations stay forgotten', async () => {
     const key = await indexed()
     await memoryOf().observe(key, { observations: [about('one', 1), about('two', 2)] })
     await memoryOf().forget(key, [1])
@@ -305,7 +305,7 @@ describe.each(DRIVERS)('memory in $name', driver => {
   })
 })
 
-test('the file of a database holds no word of a session that was deleted', async () => {
+test('the file of a SQLite database holds no indexed word of a deleted session', async () => {
   const folder = await makeFolder()
   onTestFinished(() => removeFolder(folder))
   const file = join(folder, 'store.db')
@@ -329,7 +329,7 @@ test('the file of a database holds no word of a session that was deleted', async
 })
 
 describe.each(SHARED_DRIVERS)('the schema of memory in $name', (driver: Driver) => {
-  test('a database of the previous version gains memory and keeps its messages', async () => {
+  test('a database of schema 8 gains memory and keeps its messages', async () => {
     const started = await driver.startEmpty()
     const database = await openDatabase(started.url)
     await migrate(database, 8)

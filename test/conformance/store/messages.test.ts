@@ -188,7 +188,7 @@ describe.each(DRIVERS)('messages in $name', driver => {
     expect(failure.message).toContain('create it first')
   })
 
-  test('what a caller does with its objects afterwards changes nothing', async () => {
+  test('changing a message object after its append changes nothing in the store', async () => {
     const key = await session()
     const message = structuredClone(full)
     await place.store.appendMessage(key, message)
@@ -213,7 +213,7 @@ describe.each(DRIVERS)('messages in $name', driver => {
     for (const [index, { seq }] of results.entries()) expect(messages[seq - 1]?.content).toBe(`m${index}`)
   })
 
-  test('pages go forward and backward', async () => {
+  test('messages are read in pages, forward and backward', async () => {
     const key = await session()
     for (let index = 1; index <= 25; index++) await place.store.appendMessage(key, user(`${index}`))
     const read = async (options: Parameters<typeof place.store.readMessages>[1]) =>
@@ -236,7 +236,7 @@ describe.each(DRIVERS)('state in $name', driver => {
   const place = useStore(driver)
   const message: Message = { role: 'user', content: 'x', timestamp: 1 }
 
-  test('app, user and session keys have their own scope, and temp keys are not stored', async () => {
+  test('app, user and session keys of state have their own scope, and temp keys are not stored', async () => {
     const key = newKey()
     const sameUser = { ...key, sessionId: 'two' }
     const otherUser = { ...key, userId: 'bob' }
@@ -252,7 +252,7 @@ describe.each(DRIVERS)('state in $name', driver => {
     expect(await stateOf(otherApp)).toEqual({})
   })
 
-  test('undefined removes a key, in every scope, and other keys stay', async () => {
+  test('undefined removes a key of state, in every scope, and other keys stay', async () => {
     const key = newKey()
     await place.store.createSession(key, { 'app:a': 1, 'user:b': 1, c: 1, d: 1 })
     await place.store.updateState(key, {
@@ -264,7 +264,7 @@ describe.each(DRIVERS)('state in $name', driver => {
     expect((await place.store.loadSession(key))?.state).toEqual({ d: 1 })
   })
 
-  test('odd keys and values are plain data', async () => {
+  test('odd keys and values of state are plain data', async () => {
     const key = newKey()
     const state = JSON.parse(
       '{"__proto__":{"polluted":true},"constructor":1,"":0,"app:":1,"user:":2}',
@@ -292,7 +292,7 @@ describe.each(DRIVERS)('state in $name', driver => {
     )
   })
 
-  test('writers of different keys at once lose nothing', async () => {
+  test('writers of different state keys at the same time lose nothing', async () => {
     const { appName } = newKey()
     const keys = Array.from({ length: 10 }, (_, index) => ({
       appName,

@@ -51,7 +51,7 @@ function save(store: SessionStore, { key, runId, fence }: OpenedRun, step: Parti
   return (store.runs as Required<SessionStore['runs']>).saveStep({ key, runId, fence, ...step })
 }
 
-test('steps that come together share commits, and each fails by itself', async () => {
+test('steps in PostgreSQL at the same time share commits, and each fails by itself', async () => {
   const { database, store } = await open()
   const runs = await openRuns(store, 80)
   await Promise.all(runs.map((run, index) => save(store, run, { message: text(`first-${index}`) })))
@@ -82,7 +82,7 @@ test('steps that come together share commits, and each fails by itself', async (
   }
 })
 
-test('a step by itself is one statement without a transaction', async () => {
+test('a single step in PostgreSQL is one statement without a transaction', async () => {
   const { database, store } = await open()
   const [run] = await openRuns(store, 1)
   const { statements, commits } = database.work
@@ -90,7 +90,7 @@ test('a step by itself is one statement without a transaction', async () => {
   expect([database.work.statements - statements, database.work.commits - commits]).toEqual([1, 1])
 })
 
-test('connections that break in the midst of groups lose no step and double none', async () => {
+test('PostgreSQL connections that break during group commits lose no step and double none', async () => {
   const { place, store } = await open()
   const runs = await openRuns(store, 60)
   const stored = runs.map(() => new Set<string>())
@@ -118,7 +118,7 @@ test('connections that break in the midst of groups lose no step and double none
   }
 })
 
-test('a session that is locked for long holds up no other one', async () => {
+test('a session that is locked for long in PostgreSQL delays no other one', async () => {
   // Without a limit for groups, they would wait until a statement has taken too long.
   const { place, store } = await open('?query_timeout=600000')
   const runs = await openRuns(store, 40)
@@ -144,7 +144,7 @@ test('a session that is locked for long holds up no other one', async () => {
   for (const run of runs) expect(await store.readMessages(run.key)).toHaveLength(2)
 })
 
-test('ends of runs that count for two models, beside waiting leases, hold nobody up', async () => {
+test('runs that end together in PostgreSQL, with counts of two models and waiting leases, do not block each other', async () => {
   const { store } = await open()
   const runs = await openRuns(store, 120)
   const ends = runs.map((run, index) =>

@@ -12,7 +12,7 @@ import { failureOf, newKey, openDatabase } from './drivers.js'
 /** Behind a pooler, other statements are sent (`test/store/pgbouncer.test.ts`), and only one user is known. */
 const IS_POOLED = Boolean(process.env.LANGO_TEST_POOLER)
 
-test('a store survives a server that drops its connections, idle or at work', async () => {
+test('a store survives a PostgreSQL server that drops its connections, idle or at work', async () => {
   const database = await createStoreDatabase()
   const store = await openStore(database.url)
   const key = newKey()
@@ -112,7 +112,7 @@ test.each(['appendMessage', 'updateState'] as const)(
   },
 )
 
-test('closing does not wait for a statement that waits for a lock', async () => {
+test('closing a PostgreSQL store does not wait for a statement that waits for a lock', async () => {
   const database = await createStoreDatabase()
   const store = await openStore(database.url)
   const key = newKey()
@@ -147,7 +147,7 @@ async function inFastTime<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-test('a server that accepts connections and never answers is reported after one timeout, not after five', async () => {
+test('a PostgreSQL server that accepts connections and never answers is reported after one timeout, not after five', async () => {
   let connections = 0
   const server = createServer(() => {
     connections++
@@ -161,7 +161,7 @@ test('a server that accepts connections and never answers is reported after one 
   server.close()
 })
 
-test('a server that is still starting is waited for when a store is opened', async () => {
+test('opening a store waits for a PostgreSQL server that is still starting', async () => {
   const database = await createStoreDatabase()
   const { port, hostname } = new URL(database.url)
   let connections = 0
@@ -198,30 +198,33 @@ const QUESTION = { role: 'user', content: 'Why?', timestamp: 1, id: 'question' }
 const START = { seq: 1, type: 'run-start' }
 const CALL: ToolCallFacts = { callId: 'c', tool: 't', effect: 'once', digest: 'd', args: {} }
 
-test.runIf(!IS_POOLED)('a run is queued by two statements in a transaction, and begun by one', async () => {
-  const place = await createStoreDatabase()
-  const database = await openDatabase(place.url)
-  const store = checkedStore(await openSqlStore(database))
-  const key = newKey()
-  const run = { key, runId: 'queued', message: QUESTION, input: { model: 'm' } }
-  const costOf = async (work: () => Promise<unknown> | undefined) => {
-    const before = { ...database.work }
-    await work()
-    return [database.work.statements - before.statements, database.work.control - before.control]
-  }
-  await store.check?.()
-  expect(await costOf(() => store.queueRun?.({ ...run, events: [START] }))).toEqual([2, 2])
-  const lease = await store.acquireLease(key)
-  const begin = { ...run, fence: lease.fence, events: [{ ...START, seq: 2 }], alone: true }
-  expect(await costOf(() => store.beginRun?.(begin))).toEqual([1, 0])
-  expect(await costOf(() => store.runs.findRuns?.(['queued', 'unknown']))).toEqual([1, 0])
-  await lease.release()
-  await store.close()
-  await place.drop()
-})
+test.runIf(!IS_POOLED)(
+  'in PostgreSQL a run is queued by two statements in a transaction, and begun by one',
+  async () => {
+    const place = await createStoreDatabase()
+    const database = await openDatabase(place.url)
+    const store = checkedStore(await openSqlStore(database))
+    const key = newKey()
+    const run = { key, runId: 'queued', message: QUESTION, input: { model: 'm' } }
+    const costOf = async (work: () => Promise<unknown> | undefined) => {
+      const before = { ...database.work }
+      await work()
+      return [database.work.statements - before.statements, database.work.control - before.control]
+    }
+    await store.check?.()
+    expect(await costOf(() => store.queueRun?.({ ...run, events: [START] }))).toEqual([2, 2])
+    const lease = await store.acquireLease(key)
+    const begin = { ...run, fence: lease.fence, events: [{ ...START, seq: 2 }], alone: true }
+    expect(await costOf(() => store.beginRun?.(begin))).toEqual([1, 0])
+    expect(await costOf(() => store.runs.findRuns?.(['queued', 'unknown']))).toEqual([1, 0])
+    await lease.release()
+    await store.close()
+    await place.drop()
+  },
+)
 
 test.runIf(!IS_POOLED)(
-  'an opening is two statements in a transaction, a load and every step one statement, with tool calls or without',
+  'in PostgreSQL an opening is two statements in a transaction, a load and every step one statement, with tool calls or without',
   async () => {
     const place = await createStoreDatabase()
     const database = await openDatabase(place.url)
@@ -479,7 +482,7 @@ test('a step that waits for the deletion of its session stores nothing', async (
 })
 
 test.runIf(!IS_POOLED)(
-  'a step with a journal, in a nested session, with a pause or with the end of its run, is one statement',
+  'in PostgreSQL a step with a journal, in a nested session, with a pause or with the end of its run, is one statement',
   async () => {
     const place = await createStoreDatabase()
     const database = await openDatabase(place.url)

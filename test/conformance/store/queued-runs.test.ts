@@ -138,7 +138,7 @@ describe.each(DRIVERS)('queued runs in $name', driver => {
     await (await place.store.acquireLease(key)).release()
   })
 
-  test('the place in the queue is added to the event, whatever its texts say', async () => {
+  test('the position in the queue is added to the event, whatever its texts say', async () => {
     const key = newKey()
     const event = { ...QUEUED, userId: '"place":-1, "place":0', note: { place: -1 } }
     const run = { ...opening(key), events: [event] }
@@ -266,7 +266,7 @@ describe.each(DRIVERS)('queued runs in $name', driver => {
     if ('lease' in outcome) await outcome.lease.release()
   })
 
-  test('waiting for a queue ends with the signal', async () => {
+  test('waiting for queued runs ends with the abort signal', async () => {
     const key = newKey()
     await place.store.queueRun?.(orQueue(key))
     const stop = new AbortController()
@@ -379,7 +379,7 @@ describe.each(DRIVERS)('queued runs in $name', driver => {
     expect(await queuedIds(place.store, { ...key, sessionId: 'copy' })).toEqual([])
   })
 
-  test('invalid openings and queries are refused', async () => {
+  test('invalid openings of runs and queries are refused', async () => {
     const key = newKey()
     const { store } = place
     const input = [] as unknown as Record<string, unknown>
@@ -397,7 +397,7 @@ describe.each(DRIVERS)('queued runs in $name', driver => {
     expect(await store.loadSession(key)).toBeUndefined()
   })
 
-  test('openings with orQueue at the same time: one begins, the others queue in order', async () => {
+  test('of several openings with orQueue at the same time, one begins and the others queue in order', async () => {
     const key = newKey()
     const names = Array.from({ length: 8 }, (_, index) => `run${index}`)
     const outcomes = await Promise.all(names.map(name => open(place.store, orQueue(key, name))))
@@ -432,7 +432,7 @@ describe.each(SHARED_DRIVERS)('queued runs of two stores on one $name database',
     await other.close()
   })
 
-  test('two openings at the same time: one begins and the other is queued', async () => {
+  test('of two stores that open a run at the same time, one begins and the other queues', async () => {
     const other = await openStore(place.url)
     for (let round = 0; round < 20; round++) {
       const key = newKey()
@@ -448,7 +448,7 @@ describe.each(SHARED_DRIVERS)('queued runs of two stores on one $name database',
     await other.close()
   })
 
-  test('two processes that begin the same run: one of them does', async () => {
+  test('of two stores that begin the same run, one does', async () => {
     const other = await openStore(place.url)
     for (let round = 0; round < 10; round++) {
       const key = newKey()
@@ -481,7 +481,7 @@ describe.each(SHARED_DRIVERS)('queued runs of two stores on one $name database',
     await other.close()
   })
 
-  test('what a killed process had accepted is abandoned, and can be begun', async () => {
+  test('runs that a killed process had accepted are abandoned, and can be begun', async () => {
     const key = newKey()
     const { appName, sessionId } = key
     const child = runScript('store-child.ts', ['accept', place.url, appName, sessionId, '2000'])

@@ -145,7 +145,7 @@ describe.each(DRIVERS)('runs that are resumed in $name', driver => {
     await lease.release()
   })
 
-  test('an entry with a very long id gets the number of its message', async () => {
+  test('a journal entry with a very long id gets the number of its message', async () => {
     const { runId, lease, step } = await begin()
     const id = 'long '.repeat(1000)
     await save({ ...step, message: answer(id), journal: [entry(id)] })
@@ -263,7 +263,7 @@ describe.each(DRIVERS)('runs that are resumed in $name', driver => {
     await lease.release()
   })
 
-  test('a run that waits for a person holds up the runs after it, and is due when it has a signal', async () => {
+  test('a run that waits for a person blocks the runs after it, and is due when it has a signal', async () => {
     const { key, runId, lease, step } = await begin()
     await save({ ...step, events: [{ seq: 2, type: 'approval-request' }], pause: 'waiting', release: true })
     lease.released?.()

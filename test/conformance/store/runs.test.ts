@@ -14,7 +14,7 @@ describe.each(DRIVERS)('runs in $name', driver => {
     return { key, runId: `run-${key.appName}` }
   }
 
-  test('events come back in the order of their numbers, page by page', async () => {
+  test('events of a run come back in the order of their numbers, page by page', async () => {
     const { key, runId } = await run()
     const events = Array.from({ length: 70 }, (_, index) => ({
       seq: index,
@@ -45,7 +45,7 @@ describe.each(DRIVERS)('runs in $name', driver => {
     expect(await place.store.runs.findRun(runId)).toMatchObject({ finished: true, lastSeq: 5 })
   })
 
-  test('storing a number again changes nothing', async () => {
+  test('storing the event number of a run again changes nothing', async () => {
     const { key, runId } = await run()
     await place.store.runs.appendEvents(key, runId, [{ seq: 1, first: true }])
     await place.store.runs.appendEvents(key, runId, [{ seq: 1, first: false }, { seq: 2 }])
@@ -152,7 +152,7 @@ describe.each(DRIVERS)('runs in $name', driver => {
     expect(await place.store.runs.listAppRuns?.({ appName })).toEqual([listed?.[1]])
   })
 
-  test('requests come back by step, and a step saved again is replaced', async () => {
+  test('requests of a run come back by step, and a step saved again is replaced', async () => {
     const { runId } = await run()
     await place.store.runs.saveRequest(runId, 2, { body: 'second' })
     await place.store.runs.saveRequest(runId, 1, { body: 'old' })
@@ -273,7 +273,7 @@ describe.each(DRIVERS)('runs in $name', driver => {
     expect(await partsOf(key)).toBe(0)
   })
 
-  test('what a run stores after its session was deleted is dropped', async () => {
+  test('records of a run whose session was deleted are dropped', async () => {
     const { key, runId } = await run()
     await place.store.runs.appendEvents(key, runId, [{ seq: 1 }])
     await place.store.runs.saveRequest(runId, 1, requestOf(4))
@@ -317,7 +317,7 @@ describe.each(DRIVERS)('runs in $name', driver => {
     expect(left).toMatchObject([{ callId: 'done' }, { callId: 'asked' }])
   })
 
-  test('pruning forgets what is older and never touches messages', async () => {
+  test('pruning deletes older run records and never messages', async () => {
     const { key, runId } = await run()
     await place.store.appendMessage(key, { role: 'user', content: 'kept', timestamp: 1 })
     await place.store.runs.appendEvents(key, runId, [{ seq: 1 }, { seq: 2 }])
@@ -339,7 +339,7 @@ describe.each(DRIVERS)('runs in $name', driver => {
     expect(await place.store.readMessages(key)).toHaveLength(1)
   })
 
-  test('observations of a model add up', async () => {
+  test('calibrations of a model add up', async () => {
     const model = newKey().appName
     expect(await place.store.calibration.read(model)).toBeUndefined()
     await Promise.all(Array.from({ length: 10 }, () => place.store.calibration.record(model, 400, 90)))

@@ -5,7 +5,7 @@ import { DRIVERS, failureOf, newKey, SHARED_DRIVERS, useStore } from './drivers.
 describe.each(DRIVERS)('schedules in $name', driver => {
   const place = useStore(driver)
 
-  test('the newest tick is kept, with its run; another rule begins anew; others are forgotten', async () => {
+  test('the newest tick of a schedule is kept with its run, another rule begins anew, and unlisted schedules are deleted', async () => {
     const { schedules } = place.store
     if (!schedules) throw new TypeError('the store has no schedules')
     const { appName } = newKey()
@@ -27,7 +27,7 @@ describe.each(DRIVERS)('schedules in $name', driver => {
     expect(await schedules.read(appName)).toEqual([])
   })
 
-  test('invalid records are refused', async () => {
+  test('invalid records of schedules are refused', async () => {
     const { schedules } = place.store
     const record = { appName: 'a', name: 'n', rule: 'r', tick: 1 }
     const refused = [
@@ -45,7 +45,7 @@ describe.each(DRIVERS)('schedules in $name', driver => {
 describe.each(SHARED_DRIVERS)('schedules of two stores on one $name database', driver => {
   const place = useStore(driver)
 
-  test('ticks that are stored at the same time leave the newest', async () => {
+  test('two stores that save ticks of a schedule at the same time leave the newest', async () => {
     const other = await openStore(place.url)
     const { appName } = newKey()
     const saves = Array.from({ length: 20 }, (_, index) =>

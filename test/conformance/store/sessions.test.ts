@@ -51,7 +51,7 @@ describe.each(DRIVERS)('sessions in $name', driver => {
     expect(missing.code).toBe('session-not-found')
   })
 
-  test('a search finds titles and ids in any case and takes signs literally', async () => {
+  test('a search of sessions finds titles and ids in any case and takes signs literally', async () => {
     const { appName, userId } = newKey()
     const titles = { one: 'Überblick 100%', two: 'ＷＩＤＥ text', three: 'under_score' }
     for (const [sessionId, title] of Object.entries(titles))
@@ -112,7 +112,7 @@ describe.each(DRIVERS)('sessions in $name', driver => {
     expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
   })
 
-  test('keys with any well-formed text are kept apart', async () => {
+  test('sessions whose keys have any well-formed text are kept apart', async () => {
     const { appName } = newKey()
     const names = ['a', 'A', 'ä', 'a\u0308', 'a b', "a'--", '세션', '😀', '%', '_', '\u0001', 'x'.repeat(512)]
     for (const sessionId of names) await place.store.createSession({ appName, userId: "o'hara", sessionId })
@@ -120,7 +120,7 @@ describe.each(DRIVERS)('sessions in $name', driver => {
     expect(new Set(sessions.map(({ key }) => key.sessionId))).toEqual(new Set(names))
   })
 
-  test('deleting removes messages, state, leases and runs, and returns whether there was a session', async () => {
+  test('deleting a session removes messages, state, leases and runs, and returns whether there was one', async () => {
     const key = newKey()
     await place.store.createSession(key, { mine: 1, 'user:ours': 2 })
     await place.store.appendMessage(key, { role: 'user', content: 'hello', timestamp: 1, id: 'e1' })
@@ -228,7 +228,7 @@ describe.each(DRIVERS)('forks in $name', driver => {
     expect(fork.state).toEqual({ topic: 'tea', 'user:name': 'Ann' })
   })
 
-  test('fork and original are independent', async () => {
+  test('a fork and its original are independent', async () => {
     const key = await conversation()
     await place.store.forkSession(key, 'two', { throughSeq: 2 })
     const forkKey = { ...key, sessionId: 'two' }
@@ -303,7 +303,7 @@ describe.each(DRIVERS)('lists of $name', driver => {
     expect(await place.store.listApps?.()).not.toContain(one.appName)
   })
 
-  test('pages by cursor cover every session once, for one user or for all', async () => {
+  test('pages of the session list cover every session once, for one user or for all', async () => {
     const { appName } = newKey()
     for (let index = 0; index < 23; index++) {
       await place.store.createSession({

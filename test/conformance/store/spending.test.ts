@@ -80,7 +80,7 @@ describe.each(DRIVERS)('spending in $name', driver => {
     },
   )
 
-  test('a run, a session and a user have sums of their own', async () => {
+  test('a run, a session and a user have spending sums of their own', async () => {
     const key = await session()
     const other = await session({ ...key, sessionId: 'other' })
     const stranger = await session({ ...key, userId: 'stranger' })
@@ -107,7 +107,7 @@ describe.each(DRIVERS)('spending in $name', driver => {
     await database.close()
   }
 
-  test('rows are deleted by age, for one app; those of today and all budgets stay', async () => {
+  test('spending is deleted by age, for one app; that of today and all budgets stay', async () => {
     const key = await session()
     const other = await session()
     const second = await session({ ...key, userId: 'bob' })
@@ -139,20 +139,20 @@ describe.each(DRIVERS)('spending in $name', driver => {
     expect(await failureOf(isShorter ?? Promise.resolve())).toMatchObject({ code: 'invalid-argument' })
   })
 
-  test('the tightest limit is named', async () => {
+  test('a refused reservation names the tightest spending limit', async () => {
     const key = await session()
     const refused = await spending().reserve(ask(key, { limits: { run: 9, session: 4, day: 8 } }))
     expect(refused).toEqual({ granted: 0, scope: 'session', limit: 4, left: 4, pending: 0 })
   })
 
-  test('of a day only a part is reserved at once, unless that is not enough', async () => {
+  test('a reservation takes only a part of the limit of a day, unless that is not enough', async () => {
     const key = await session()
     const day = { limits: { day: 1000 }, wants: 900, enough: 100 }
     expect(await spending().reserve(ask(key, day))).toEqual({ granted: 250 })
     expect(await spending().reserve(ask(key, { ...day, enough: 400 }))).toEqual({ granted: 400 })
   })
 
-  test('a last answer is held back where the least is left, or in any case', async () => {
+  test('a reservation leaves the amount held for a last answer, but grants the least amount unless the hold is firm', async () => {
     const key = await session()
     const run = { limits: { run: 1000 }, wants: 1000, enough: 100, hold: 200 }
     expect(await spending().reserve(ask(key, run))).toEqual({ granted: 800 })
@@ -164,7 +164,7 @@ describe.each(DRIVERS)('spending in $name', driver => {
     })
   })
 
-  test('what runs without a budget have spent counts, once', async () => {
+  test('spending of runs without a budget counts, once', async () => {
     const key = await session()
     await storeUsage(key, 'free', [usageEvent(2, 'm', 0.000_000_04)])
     const budget = ask(key, { runId: 'paid', limits: { session: 100, day: 100 }, wants: 30, enough: 30 })
@@ -247,7 +247,7 @@ describe.each(DRIVERS)('spending in $name', driver => {
     expect(await spending().usage({ appName: key.appName })).toEqual([])
   })
 
-  test('refuses what it cannot use', async () => {
+  test('invalid reservations and limits of spending are refused', async () => {
     const key = await session()
     const bad: [string, () => Promise<unknown>][] = [
       ['wants', () => spending().reserve(ask(key, { wants: 1.5 }))],

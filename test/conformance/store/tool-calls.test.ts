@@ -68,7 +68,7 @@ describe.each(DRIVERS)('the ledger of tool calls in $name', driver => {
     await finish(run)
   })
 
-  test('ordinals count earlier equal calls of the session, those of the same step in order', async () => {
+  test('the ordinal of a tool call counts earlier equal calls of the session, those of the same step in order', async () => {
     const first = await openRun()
     expect(await save(first, [intent('a'), intent('b', 'd2'), intent('c'), intent('d')])).toMatchObject([
       { ordinal: 0 },
@@ -262,7 +262,7 @@ describe.each(DRIVERS)('the ledger of tool calls in $name', driver => {
     await (await place.store.acquireLease(run.key)).release()
   })
 
-  test('any id, name and data comes back as it was', async () => {
+  test('any id, name and data of a tool call comes back as it was', async () => {
     const run = await openRun()
     const odd = 'nul \0 half \ud83d other \udc00 marker \u0001 escape \\u0000'
     const call = {
@@ -340,7 +340,7 @@ describe.each(DRIVERS)('the ledger of tool calls in $name', driver => {
     expect(await rows(run.runId)).toEqual([])
   })
 
-  test('invalid changes are refused', async () => {
+  test('invalid changes of tool calls are refused', async () => {
     const run = await openRun()
     const changes: unknown[] = [
       'a',

@@ -25,7 +25,7 @@ test('there is a database of every schema from the second to the one before this
 })
 
 test.each(versions)(
-  'a database that was written with schema %i opens complete, and runs go on in it',
+  'a database that was written with schema %i opens complete, and runs continue in it',
   async version => {
     const file = join(await temporaryFolder(), 'lango.db')
     writeFileSync(file, gunzipSync(readFileSync(join(SCHEMAS, `v${version}.db.gz`))))

@@ -31,7 +31,7 @@ describe.each(DRIVERS)('variants of a chat in $name', driver => {
   const group = async (key: SessionKey) =>
     (await variants().list(key)).map(({ sessionId, isListed }) => (isListed ? `[${sessionId}]` : sessionId))
 
-  test('a session without variants is its only one', async () => {
+  test('a session without variants is its own only variant', async () => {
     const key = await chat()
     expect(await variants().list(key)).toEqual([
       { sessionId: key.sessionId, totalMessages: 2, createdAt: expect.any(Number), isListed: true },
@@ -39,7 +39,7 @@ describe.each(DRIVERS)('variants of a chat in $name', driver => {
     expect((await failureOf(variants().list(newKey()))).code).toBe('session-not-found')
   })
 
-  test('one is listed, all are found from each of them, and every one can be read and continued', async () => {
+  test('one variant of a chat is listed, all are found from each of them, and every one can be read and continued', async () => {
     const key = await chat('second', 'third')
     expect(await listed(key)).toEqual(['third'])
     for (const sessionId of [key.sessionId, 'second', 'third'])
@@ -52,7 +52,7 @@ describe.each(DRIVERS)('variants of a chat in $name', driver => {
     expect((await place.store.loadSession(key))?.messages).toHaveLength(2)
   })
 
-  test('the chosen one takes over the title and the place in the list', async () => {
+  test('the chosen variant takes over the title and the position in the list', async () => {
     const key = await chat('second')
     await place.store.renameSession({ ...key, sessionId: 'second' }, 'New name')
     const [before] = (await place.store.listSessions({ ...key, limit: 1 })).sessions
@@ -65,7 +65,7 @@ describe.each(DRIVERS)('variants of a chat in $name', driver => {
     expect(await group(key)).toEqual([`[${key.sessionId}]`, 'second'])
   })
 
-  test('are deleted with the listed one, with what is nested in them; another is deleted alone', async () => {
+  test('variants are deleted with the listed one, with their nested sessions; another one is deleted alone', async () => {
     const key = await chat('second', 'third')
     const inner = { ...key, appName: `${key.appName}-tool`, sessionId: 'second' }
     await place.store.createSession(inner, {}, { nestedIn: key.appName })
@@ -76,14 +76,14 @@ describe.each(DRIVERS)('variants of a chat in $name', driver => {
       expect(await place.store.loadSession(gone)).toBeUndefined()
   })
 
-  test('are erased with their user, each counted once', async () => {
+  test('variants are erased with their user, each counted once', async () => {
     const key = await chat('second', 'third')
     const receipt = await place.store.erase?.(key)
     expect(receipt).toMatchObject({ sessions: 3, messages: 4 })
     expect(await listed(key)).toEqual([])
   })
 
-  test('of another user or app are not reachable', async () => {
+  test('variants of another user or app are not reachable', async () => {
     const key = await chat('second')
     for (const other of [{ userId: 'x' }, { appName: 'x' }])
       expect((await failureOf(variants().show({ ...key, ...other }, 'second'))).code).toBe(
@@ -128,7 +128,7 @@ test.each(SHARED_DRIVERS)('a chat in $name expires when its newest variant is ol
 describe.each(SHARED_DRIVERS)('two processes that choose a variant in $name', driver => {
   const place = useStore(driver)
 
-  test('leave one chat with one listed variant', async () => {
+  test('two stores that choose a variant at the same time leave one chat with one listed variant', async () => {
     const key = newKey()
     const names = ['a', 'b', 'c', 'd', 'e']
     await place.store.createSession({ ...key, sessionId: 'a' })
