@@ -1,5 +1,5 @@
 // Every way in which a configuration can be wrong, and the sentence that says so.
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { configJsonSchema } from '../../src/config/config.js'
 import { parseConfig } from '../../src/config/parse-config.js'
 import type { ConfigProblem } from '../../src/config/read-data.js'
@@ -206,11 +206,11 @@ const WRONG: [input: unknown, message: string][] = [
   ],
 ]
 
-test.each(WRONG)('%j: %s', (input, message) => {
+test.each(WRONG)('the configuration %j is refused: %s', (input, message) => {
   expect(problemsOf(input)).toEqual([message])
 })
 
-test('several problems are reported at once, one per line', () => {
+test('several problems of a configuration are reported at once, one per line', () => {
   const input = { agnet: {}, log: { level: 'loud' } }
   expect(problemsOf(input)).toHaveLength(2)
   expect(() => parseConfig(input, { where: 'lango.config.json' })).toThrow(
@@ -218,7 +218,7 @@ test('several problems are reported at once, one per line', () => {
   )
 })
 
-test('no secret is in a message, wherever it was put', () => {
+test('an error of the configuration shows no secret, wherever it was put', () => {
   const key = 'sk-proj-abcdefghijklmnop'
   const inputs = [
     { agent: { modle: key } },
@@ -233,49 +233,47 @@ test('no secret is in a message, wherever it was put', () => {
   }
 })
 
-describe('the schema', () => {
-  test('every default model is in the catalogue', () => {
-    const registry = createRegistry()
-    for (const { name, model } of KEYED_PROVIDERS) {
-      expect(registry.resolve(`${name}/${model}`).provider.describeModel(model).known, name).toBe(true)
-      expect(describeModel(name, model).price, name).toBeDefined()
-    }
-  })
+test('every default model of the configuration is in the catalogue', () => {
+  const registry = createRegistry()
+  for (const { name, model } of KEYED_PROVIDERS) {
+    expect(registry.resolve(`${name}/${model}`).provider.describeModel(model).known, name).toBe(true)
+    expect(describeModel(name, model).price, name).toBeDefined()
+  }
+})
 
-  test('fills in the documented defaults', () => {
-    expect(parseConfig({})).toMatchObject({
-      app: 'lango',
-      store: 'sqlite:./lango.db',
-      server: { port: 18789, host: '127.0.0.1', tokens: {} },
-      log: { level: 'info', content: false },
-      telemetry: { content: false },
-      tools: { builtIn: [], allowPrivateNetwork: false },
-    })
+test('the configuration schema fills in the documented defaults', () => {
+  expect(parseConfig({})).toMatchObject({
+    app: 'lango',
+    store: 'sqlite:./lango.db',
+    server: { port: 18789, host: '127.0.0.1', tokens: {} },
+    log: { level: 'info', content: false },
+    telemetry: { content: false },
+    tools: { builtIn: [], allowPrivateNetwork: false },
   })
+})
 
-  test('gives a provider whose name is a type that type, so that it can be made', () => {
-    const { providers } = parseConfig({ providers: { anthropic: { apiKey: 'k' } } })
-    const registry = createRegistry(providers as Parameters<typeof createRegistry>[0])
-    expect(registry.resolve('anthropic/claude-sonnet-4-6').provider.id).toBe('anthropic')
-  })
+test('the configuration schema gives a provider whose name is a type that type', () => {
+  const { providers } = parseConfig({ providers: { anthropic: { apiKey: 'k' } } })
+  const registry = createRegistry(providers as Parameters<typeof createRegistry>[0])
+  expect(registry.resolve('anthropic/claude-sonnet-4-6').provider.id).toBe('anthropic')
+})
 
-  test('takes tools, agents and providers that were made in code', () => {
-    const tool = { name: 'x', parameters: {}, execute() {} }
-    const provider = { id: 'play', generate() {} }
-    const config = parseConfig({ agent: { tools: [tool, 'read_file'] }, providers: { play: provider } })
-    expect(config.agent?.tools?.[0]).toBe(tool)
-    expect(config.providers.play).toBe(provider)
-  })
+test('the configuration schema takes tools, agents and providers that were made in code', () => {
+  const tool = { name: 'x', parameters: {}, execute() {} }
+  const provider = { id: 'play', generate() {} }
+  const config = parseConfig({ agent: { tools: [tool, 'read_file'] }, providers: { play: provider } })
+  expect(config.agent?.tools?.[0]).toBe(tool)
+  expect(config.providers.play).toBe(provider)
+})
 
-  test('as JSON schema requires nothing of a file, refuses unknown keys and leaves out what only code can hold', () => {
-    const schema = configJsonSchema() as {
-      required?: string[]
-      additionalProperties: boolean
-      properties: Record<string, Record<string, unknown>>
-    }
-    expect(schema.required).toBeUndefined()
-    expect(schema.additionalProperties).toBe(false)
-    expect(schema.properties.rootAgent).toMatchObject({ not: {} })
-    expect(schema.properties.app).toMatchObject({ type: 'string', default: 'lango' })
-  })
+test('the JSON schema of the configuration requires no key, refuses unknown keys and leaves out what only code can hold', () => {
+  const schema = configJsonSchema() as {
+    required?: string[]
+    additionalProperties: boolean
+    properties: Record<string, Record<string, unknown>>
+  }
+  expect(schema.required).toBeUndefined()
+  expect(schema.additionalProperties).toBe(false)
+  expect(schema.properties.rootAgent).toMatchObject({ not: {} })
+  expect(schema.properties.app).toMatchObject({ type: 'string', default: 'lango' })
 })

@@ -8,7 +8,7 @@ import { KEYED_PROVIDERS } from '../../src/provider/vendors.js'
 
 const page = readFileSync(new URL('../../docs/configuration.md', import.meta.url), 'utf8')
 
-test('the page is current', () => {
+test('docs/configuration.md is current', () => {
   const rendered = renderConfigDocs({
     schema: configJsonSchema(),
     variables: ENVIRONMENT_VARIABLES,
@@ -26,11 +26,11 @@ test.each([
   'history',
   'server',
   'telemetry',
-])('the page has a table for `%s`', place => {
+])('docs/configuration.md has a table for `%s`', place => {
   expect(page).toContain(`### \`${place}\``)
 })
 
-test('every key of the page says what it is for', () => {
+test('every key in docs/configuration.md has a description', () => {
   const silent = page.split('\n').filter(line => /^\| `[^`]+` \|.*\| {2}\|$/.test(line))
   expect(silent).toEqual([])
 })

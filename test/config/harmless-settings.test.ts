@@ -11,7 +11,7 @@ test.each([
   { store: 'memory:', server: { port: 0, host: '127.0.0.1' }, telemetry: { serviceName: 'x' } },
   { tools: { builtIn: ['read_file'], workspace: './src', needsApproval: { read_file: true } } },
   { agent: { name: 'a', tools: ['current_time'], subAgents: [{ name: 'b', tools: ['list_files'] }] } },
-])('%j needs no trust', async config => {
+])('the setting %j needs no trust', async config => {
   const folder = await temporaryFolder()
   expect(sortSettings(config, { folder })).toEqual({ harmless: config, guarded: [] })
 })
@@ -46,7 +46,7 @@ test.each([
   [{ telemetry: { content: true } }, 'telemetry.content'],
   [JSON.parse('{ "__proto__": { "store": "postgres://x" } }'), '__proto__'],
   [{ constructor: { a: 1 } }, 'constructor'],
-])('%j needs trust for %s, which is left out', async (config, key) => {
+])('the setting %j needs trust for %s, which is left out', async (config, key) => {
   const folder = await temporaryFolder()
   const { harmless, guarded } = sortSettings(config, { folder })
   expect(guarded.map(({ path }) => path.join('.'))).toEqual([key])
@@ -84,7 +84,7 @@ test('loadConfig with `trusted: false` keeps harmless keys, runs nothing, and st
   expect(trusted.config.app).toBe('evil')
 })
 
-test('a secret outside its own fields is an error that names the place', async () => {
+test('a secret outside its own fields is an error that names the key', async () => {
   const cwd = await temporaryFolder()
   await writeFile(join(cwd, 'lango.config.yaml'), `log: { file: "./\${OPENAI_API_KEY}.log" }\n`)
   await expect(loadConfig({ cwd, env: { OPENAI_API_KEY: 'sk-1' } })).rejects.toThrow(

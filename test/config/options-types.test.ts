@@ -18,7 +18,7 @@ type WithKey<Option> = Option extends unknown ? ('apiKey' extends keyof Option ?
 type Given = RuntimeOptions
 type Checked = OptionsInput
 
-test('every group has the keys of its schema', () => {
+test('the type of every option group has the keys of its schema', () => {
   expectTypeOf<Keys<Given>>().toEqualTypeOf<Keys<Checked>>()
   expectTypeOf<Keys<Given['agent']>>().toEqualTypeOf<Keys<Checked['agent']>>()
   expectTypeOf<keyof Item<NonNullable<Given['agent']>['subAgents']>>().toEqualTypeOf<
@@ -35,7 +35,7 @@ test('every group has the keys of its schema', () => {
   expectTypeOf<keyof RunConfig>().toEqualTypeOf<Keys<NonNullable<Checked['adk']>['runConfig']>>()
 })
 
-test('providers have the keys of their schema', () => {
+test('the types of providers have the keys of their schema', () => {
   type GivenProvider = ProviderData<Given['providers']>
   type CheckedProvider = ProviderData<Checked['providers']>
   expectTypeOf<keyof GivenProvider>().toEqualTypeOf<keyof CheckedProvider>()
@@ -46,7 +46,7 @@ test('providers have the keys of their schema', () => {
   >()
 })
 
-test('what a program may give is what the schema takes', () => {
+test('the options of a program are those of the schema', () => {
   expectTypeOf<Given['app']>().toExtend<Checked['app']>()
   expectTypeOf<Given['store']>().toExtend<Checked['store']>()
   expectTypeOf<Given['model']>().toExtend<Checked['model']>()
@@ -59,7 +59,7 @@ test('what a program may give is what the schema takes', () => {
   >()
 })
 
-test('a file has the keys of a program, but for those that only one of them reads', () => {
+test('a configuration file has the keys of a program, except those that only one of them reads', () => {
   expectTypeOf<Exclude<keyof LangoConfigInput, '$schema' | 'server' | 'hooks' | 'log'>>().toEqualTypeOf<
     Exclude<keyof OptionsInput, 'model' | 'logger'>
   >()

@@ -220,16 +220,16 @@ const titled = (rows: readonly [Nested, string][]) =>
 describe.each([
   ['in code', inCode],
   ['in a file', async (input: unknown) => inFile(input)],
-])('one schema, %s', (_place, read) => {
-  test.each(titled(TYPOS))('%s', async (_title, input, message) => {
+])('one schema, %s', (place, read) => {
+  test.each(titled(TYPOS))(`options ${place} are refused: %s`, async (_title, input, message) => {
     expect(await read(input)).toEqual([message])
   })
 
-  test.each(titled(WRONG))('%s', async (_title, input, message) => {
+  test.each(titled(WRONG))(`options ${place} are refused: %s`, async (_title, input, message) => {
     expect(await read(input)).toEqual([message])
   })
 
-  test('keys set to undefined count as absent, also where no such key is known', async () => {
+  test(`keys set to undefined count as absent ${place}, also where no such key is known`, async () => {
     const input = {
       ...base(),
       stor: undefined,
@@ -243,12 +243,12 @@ describe.each([
     expect(await read(input)).toEqual([])
   })
 
-  test('several problems are reported at once', async () => {
+  test(`several problems ${place} are reported at once`, async () => {
     const input = { ...base(), stor: 1, agent: { model: 'demo/demo', maxTurn: 3 } }
     expect(await read(input)).toHaveLength(2)
   })
 
-  test('agents that form a circle are refused', async () => {
+  test(`agents that form a circle are refused ${place}`, async () => {
     const cycle: Nested = { name: 'x', model: 'demo/demo' }
     cycle.subAgents = [cycle]
     expect(await read({ ...base(), agent: cycle })).toEqual([
@@ -295,13 +295,13 @@ test.each(CODE_ONLY)('createRuntime(%j) is refused', async (input, message) => {
   expect(await inCode(input)).toEqual([message])
 })
 
-test('nothing is opened when the options are wrong', async () => {
+test('createRuntime with wrong options opens no store', async () => {
   const store = await openStore('memory:')
   await expect(create({ store, agnet: {} })).rejects.toThrow(/^The argument of createRuntime is not valid: /)
   await store.close()
 })
 
-test('values made in code are taken as they are', async () => {
+test('createRuntime takes values made in code as they are', async () => {
   class Plain extends BasePlugin {}
   const logged: string[] = []
   const store = await openStore('memory:')
@@ -339,7 +339,7 @@ test('values made in code are taken as they are', async () => {
   await store.close()
 })
 
-test('models of ADK, agents of ADK, repair profiles and functions of a retry are taken', async () => {
+test('createRuntime takes models and agents of ADK, repair profiles and functions of a retry', async () => {
   const model = { model: 'm', async *generateContentAsync() {}, connect() {} } as unknown as BaseLlm
   const profile = Object.values(PROFILES)[0]
   expect(await inCode({ store: 'memory:', agent: { model } })).toEqual([])
@@ -573,20 +573,20 @@ describe('every documented option', () => {
   const page = readFileSync(new URL('../../docs/configuration.md', import.meta.url), 'utf8')
   const library = readFileSync(new URL('../../docs/library.md', import.meta.url), 'utf8')
 
-  test('of configuration.md is accepted in a file, and in code where a runtime reads it', async () => {
+  test('every option of configuration.md is accepted in a file, and in code where a runtime reads it', async () => {
     expect(documentedKeys(page).filter(path => !has(EVERYTHING, path))).toEqual([])
     expect(inFile(EVERYTHING)).toEqual([])
     const { server: _server, hooks: _hooks, log: _log, $schema: _schema, ...options } = EVERYTHING
     expect(await inCode(options)).toEqual([])
   })
 
-  test('an effect that does not exist is refused', () => {
+  test('an effect of a tool that does not exist is refused', () => {
     const expected = '`tools.effects.pay` is "never", but must be one of: read, idempotent, once'
     expect(inFile({ tools: { effects: { pay: 'never' } } })).toEqual([expect.stringContaining(expected)])
     expect(inFile({ tools: { effects: { pay: { onUnknown: 'hope' } } } })).toHaveLength(1)
   })
 
-  test('of library.md is accepted by createRuntime', async () => {
+  test('every option of library.md is accepted by createRuntime', async () => {
     const section = library.slice(
       library.indexOf('can exist only in code'),
       library.indexOf('`runtime.run(input)` takes'),
@@ -609,7 +609,7 @@ describe('every documented option', () => {
     await store.close()
   })
 
-  test('of library.md is accepted by run', async () => {
+  test('every run option of library.md is accepted by run', async () => {
     const section = library.slice(
       library.indexOf('`runtime.run(input)` takes'),
       library.indexOf('An unknown key is refused'),

@@ -90,14 +90,14 @@ test.each([
   expect(await changed()).toContain(path)
 })
 
-test('a folder without a configuration, with an empty .env or with harmless data needs nothing', async () => {
+test('a folder without a configuration, with an empty .env or with harmless data needs no trust', async () => {
   const folder = await write({ '.env': '# nothing\n', 'readme.md': '' })
   expect(await folderNeeds({ cwd: folder, env: {} })).toEqual([])
   await writeFile(join(folder, 'lango.config.yaml'), 'app: shop\nagent: { name: a, model: openai/gpt-5.2 }\n')
   expect(await folderNeeds({ cwd: folder, env: {} })).toEqual([])
 })
 
-test('parallel writers lose nothing, and only the user may read the file', async () => {
+test('parallel writers of the trust record lose nothing, and only the user may read it', async () => {
   const file = join(await temporaryFolder(), 'deep', 'trust.json')
   const names = Array.from({ length: 20 }, (_, index) => `/folder/${index}`)
   await Promise.all(
@@ -112,7 +112,7 @@ test('parallel writers lose nothing, and only the user may read the file', async
   expect((await stat(file)).mode & 0o777).toBe(0o600)
 })
 
-test('a file that cannot be read trusts nothing, is reported, and is set aside by the next change', async () => {
+test('a trust record that cannot be read trusts nothing, is reported, and is set aside by the next change', async () => {
   const file = join(await temporaryFolder(), 'trust.json')
   await writeFile(file, '{ "version": 1, "folders": {')
   expect(await readTrust(file)).toMatchObject({ folders: new Map(), problem: expect.any(String) })
@@ -124,7 +124,7 @@ test('a file that cannot be read trusts nothing, is reported, and is set aside b
   expect(await readFile(`${file}.unreadable`, 'utf8')).toBe('{ "version": 1, "folders": {')
 })
 
-test('the record is where the environment says', () => {
+test('the environment sets the path of the trust record', () => {
   expect(trustFile({ LANGO_TRUST_FILE: '/x/t.json' })).toBe('/x/t.json')
   expect(trustFile({ XDG_CONFIG_HOME: '/x' }, 'linux')).toBe('/x/lango/trust.json')
   expect(trustFile({ APPDATA: '/roaming' }, 'win32')).toBe('/roaming/lango/trust.json')

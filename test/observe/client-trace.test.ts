@@ -23,16 +23,16 @@ async function sentHeaders(options: ClientOptions = {}): Promise<Headers> {
   return headers
 }
 
-test('no trace is sent where there is none', async () => {
+test('a client without an active span sends no traceparent', async () => {
   expect((await sentHeaders()).has('traceparent')).toBe(false)
 })
 
-test('the active span is sent as traceparent', async () => {
+test('a client sends the active span as traceparent', async () => {
   const headers = await context.with(ACTIVE, () => sentHeaders())
   expect(headers.get('traceparent')).toBe(TRACEPARENT)
 })
 
-test('a trace that is given comes before the active span', async () => {
+test('a traceparent that is given to the client wins over the active span', async () => {
   const other = TRACEPARENT.replace(/01$/, '00')
   const given = { trace: () => ({ traceparent: other, tracestate: 'a=1' }) }
   const headers = await context.with(ACTIVE, () => sentHeaders(given))

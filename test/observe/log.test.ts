@@ -80,7 +80,7 @@ test.each([false, true])(
   },
 )
 
-test('each line names its session and run, and a failure its code', () => {
+test('each log line of a run names its session and run, and a failure its code', () => {
   const written: [string, string, unknown][] = []
   const write = (level: string) => (message: string, fields?: unknown) =>
     void written.push([level, message, fields])

@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { context, ROOT_CONTEXT, trace } from '@opentelemetry/api'
 import * as conventions from '@opentelemetry/semantic-conventions/incubating'
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import type { ModelCall } from '../../src/observe/model-calls.js'
 import type { RuntimeOptions } from '../../src/runtime/options.js'
@@ -132,7 +132,7 @@ function json<Schema extends z.ZodType>(span: ReceivedSpan | undefined, name: st
   return schema.parse(JSON.parse(String(span?.attributes[name])))
 }
 
-test('spans have the names, kinds and attributes of the conventions', async () => {
+test('spans have the names, kinds and attributes of the GenAI conventions', async () => {
   const { runtime, port } = await startRuntime(false, TWO_STEPS)
   const { runId } = await runtime.runAndCollect({ sessionId: 's', text: 'violets' })
   await runtime.close()
@@ -196,7 +196,7 @@ test('spans have the names, kinds and attributes of the conventions', async () =
   for (const secret of [KEY, ...WORDS.filter(word => word !== 'rose')]) expect(all).not.toContain(secret)
 })
 
-test('content has the published JSON forms, and no key', async () => {
+test('content in spans has the published JSON forms, and no key', async () => {
   const { runtime } = await startRuntime(true, TWO_STEPS)
   await runtime.runAndCollect({ sessionId: 's', text: 'violets' })
   await runtime.close()
@@ -231,7 +231,7 @@ test('content has the published JSON forms, and no key', async () => {
   expect(collector.received.join()).not.toContain(KEY)
 })
 
-test('a file is named and not contained', async () => {
+test('a span names the file of a message without its bytes', async () => {
   const { runtime } = await startRuntime(true, () => ({ text: 'hydrangea' }))
   const data = Buffer.from('a picture of a violet').toString('base64')
   const parts = [{ inlineData: { mimeType: 'image/png', data } }]
@@ -248,22 +248,20 @@ test('a file is named and not contained', async () => {
   expect(collector.received.join()).not.toContain(data)
 })
 
-describe('a failed call', () => {
-  test('has its error, in the span and in the metric', async () => {
-    const { runtime } = await startRuntime(false, TWO_STEPS, {}, 'sk-another-key-0123')
-    const error: unknown = await runtime.runAndCollect({ text: 'violets' }).catch(failure => failure)
-    await runtime.close()
-    const [chat] = named('chat gpt-4.1')
-    const [root] = named('invoke_agent florist')
-    expect(error).toMatchObject({ code: 'provider-auth' })
-    for (const span of [chat, root])
-      expect(span).toMatchObject({ status: { code: 2 }, attributes: { 'error.type': 'provider-auth' } })
-    const durations = collector.points.filter(({ metric }) => metric === 'gen_ai.client.operation.duration')
-    expect(durations.map(({ attributes }) => attributes['error.type'])).toEqual(['provider-auth'])
-  })
+test('a failed call has its error in the span and in the metric', async () => {
+  const { runtime } = await startRuntime(false, TWO_STEPS, {}, 'sk-another-key-0123')
+  const error: unknown = await runtime.runAndCollect({ text: 'violets' }).catch(failure => failure)
+  await runtime.close()
+  const [chat] = named('chat gpt-4.1')
+  const [root] = named('invoke_agent florist')
+  expect(error).toMatchObject({ code: 'provider-auth' })
+  for (const span of [chat, root])
+    expect(span).toMatchObject({ status: { code: 2 }, attributes: { 'error.type': 'provider-auth' } })
+  const durations = collector.points.filter(({ metric }) => metric === 'gen_ai.client.operation.duration')
+  expect(durations.map(({ attributes }) => attributes['error.type'])).toEqual(['provider-auth'])
 })
 
-test('metrics have the names, units and attributes of the conventions', async () => {
+test('metrics have the names, units and attributes of the GenAI conventions', async () => {
   const { runtime, port } = await startRuntime(false, TWO_STEPS)
   const calls: ModelCall[] = []
   runtime.observe(
@@ -317,55 +315,53 @@ test('no metrics are sent when they are switched off', async () => {
 const CALLER = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331' }
 const TRACEPARENT = `00-${CALLER.traceId}-${CALLER.spanId}-01`
 
-describe('the trace of a caller', () => {
-  test('goes through the run to the model’s server and into the tool', async () => {
-    const { runtime, requests } = await startRuntime(false, TWO_STEPS)
-    const given = { traceparent: TRACEPARENT, tracestate: 'shop=1' }
-    await runtime.runAndCollect({ text: 'violets', trace: given })
-    await runtime.close()
-    const [root] = named('invoke_agent florist')
-    const [tool] = named('execute_tool search')
-    expect(root).toMatchObject({ traceId: CALLER.traceId, parentSpanId: CALLER.spanId })
-    expect(seen).toMatchObject({ traceId: CALLER.traceId, spanId: tool?.spanId })
-    expect(requests.map(({ headers: { traceparent, tracestate } }) => [traceparent, tracestate])).toEqual(
-      named('chat gpt-4.1').map(({ spanId }) => [`00-${CALLER.traceId}-${spanId}-01`, 'shop=1']),
-    )
-  })
+test('the trace of a caller continues through the run to the model’s server and into the tool', async () => {
+  const { runtime, requests } = await startRuntime(false, TWO_STEPS)
+  const given = { traceparent: TRACEPARENT, tracestate: 'shop=1' }
+  await runtime.runAndCollect({ text: 'violets', trace: given })
+  await runtime.close()
+  const [root] = named('invoke_agent florist')
+  const [tool] = named('execute_tool search')
+  expect(root).toMatchObject({ traceId: CALLER.traceId, parentSpanId: CALLER.spanId })
+  expect(seen).toMatchObject({ traceId: CALLER.traceId, spanId: tool?.spanId })
+  expect(requests.map(({ headers: { traceparent, tracestate } }) => [traceparent, tracestate])).toEqual(
+    named('chat gpt-4.1').map(({ spanId }) => [`00-${CALLER.traceId}-${spanId}-01`, 'shop=1']),
+  )
+})
 
-  test('is that of the active span when it names none', async () => {
-    const { runtime } = await startRuntime(false, TWO_STEPS)
-    await runtime.ready()
-    const active = trace.setSpanContext(ROOT_CONTEXT, { ...CALLER, traceFlags: 1 })
-    await context.with(active, () => runtime.runAndCollect({ text: 'violets' }))
-    await runtime.close()
-    expect(named('invoke_agent florist')[0]).toMatchObject({
-      traceId: CALLER.traceId,
-      parentSpanId: CALLER.spanId,
-    })
-  })
-
-  test('that is not sampled sends nothing, and the run works', async () => {
-    const { runtime } = await startRuntime(true, TWO_STEPS)
-    const trace = { traceparent: TRACEPARENT.replace(/01$/, '00') }
-    expect(await runtime.runAndCollect({ text: 'violets', trace })).toMatchObject({ text: 'hydrangea' })
-    await runtime.close()
-    expect(collector.spans).toEqual([])
-  })
-
-  test.each([
-    { traceparent: 'nonsense' },
-    { traceparent: `00-${'0'.repeat(32)}-${CALLER.spanId}-01` },
-    { traceparent: `${TRACEPARENT}-more` },
-    { traceparent: TRACEPARENT, other: 1 },
-  ])('that is not valid is refused: %j', async given => {
-    const { runtime } = await startRuntime(false, TWO_STEPS)
-    await expect(runtime.runAndCollect({ text: 'violets', trace: given as never })).rejects.toThrow(
-      '`trace` must be',
-    )
+test('a caller without a trace continues that of the active span', async () => {
+  const { runtime } = await startRuntime(false, TWO_STEPS)
+  await runtime.ready()
+  const active = trace.setSpanContext(ROOT_CONTEXT, { ...CALLER, traceFlags: 1 })
+  await context.with(active, () => runtime.runAndCollect({ text: 'violets' }))
+  await runtime.close()
+  expect(named('invoke_agent florist')[0]).toMatchObject({
+    traceId: CALLER.traceId,
+    parentSpanId: CALLER.spanId,
   })
 })
 
-test('a run that waits for a person and goes on in another runtime has one span, and its tool none of the wait', async () => {
+test('a trace that is not sampled sends nothing, and the run works', async () => {
+  const { runtime } = await startRuntime(true, TWO_STEPS)
+  const trace = { traceparent: TRACEPARENT.replace(/01$/, '00') }
+  expect(await runtime.runAndCollect({ text: 'violets', trace })).toMatchObject({ text: 'hydrangea' })
+  await runtime.close()
+  expect(collector.spans).toEqual([])
+})
+
+test.each([
+  { traceparent: 'nonsense' },
+  { traceparent: `00-${'0'.repeat(32)}-${CALLER.spanId}-01` },
+  { traceparent: `${TRACEPARENT}-more` },
+  { traceparent: TRACEPARENT, other: 1 },
+])('a trace that is not valid is refused: %j', async given => {
+  const { runtime } = await startRuntime(false, TWO_STEPS)
+  await expect(runtime.runAndCollect({ text: 'violets', trace: given as never })).rejects.toThrow(
+    '`trace` must be',
+  )
+})
+
+test('a run that waits for a person and continues in another runtime has one span, and its tool none of the wait', async () => {
   const store = `sqlite:${join(await temporaryFolder(), 'lango.db')}`
   const ask = { ...search, needsApproval: true }
   const server = await startStrictProvider({ profile: 'openai-chat', apiKey: KEY, script: TWO_STEPS })
