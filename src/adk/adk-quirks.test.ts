@@ -9,6 +9,6 @@ test.each([
   ['Max number of llm calls limit of 500 exceeded', { kind: 'model-call-limit' }],
   ['429 Too Many Requests', { kind: 'other' }],
   ['The user asked about an agent that was not found in the agent tree of life', { kind: 'other' }],
-])('reads %j', (message, expected) => {
+])('adkFailure classifies the message %j', (message, expected) => {
   expect(adkFailure(message)).toEqual(expected)
 })

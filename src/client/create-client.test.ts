@@ -29,7 +29,7 @@ const EVENTS = [
   { event: 'reconnect', data: '{}' },
 ]
 
-test('reads the same events however the bytes are split, and leaves out one that was cut off', async () => {
+test('the client reads the same events however the bytes are split, and leaves out one that was cut off', async () => {
   const bytes = new TextEncoder().encode(TEXT)
   expect(await read([bytes])).toEqual(EVENTS)
   for (let at = 1; at < bytes.length; at++) {
@@ -56,7 +56,7 @@ test.each<[string, string, ServerEvent[]]>([
   ],
   ['an event without data', 'event: x\n\ndata: a\n\n', [{ event: 'message', data: 'a' }]],
   ['a comment within an event', 'data: a\n: note\ndata: b\n\n', [{ event: 'message', data: 'a\nb' }]],
-])('reads %s', async (_name, text, expected) => {
+])('the client reads %s of an event stream', async (_name, text, expected) => {
   const bytes = new TextEncoder().encode(text)
   expect(await read([bytes])).toEqual(expected)
   expect(await read(Array.from(bytes, byte => Uint8Array.of(byte)))).toEqual(expected)
@@ -73,7 +73,7 @@ async function shortest(pieces: readonly Uint8Array[]): Promise<number> {
   return Math.min(...times)
 }
 
-test('one event of megabytes in many pieces costs what as many bytes in small events cost', async () => {
+test('one event of megabytes in many pieces takes as long as the same bytes in small events', async () => {
   const pieceLength = 2048
   const count = 1024
   const text = 'x'.repeat(pieceLength - 'data: \n\n'.length)
@@ -91,7 +91,7 @@ test('one event of megabytes in many pieces costs what as many bytes in small ev
   expect(await shortest(huge)).toBeLessThan(20 * (await shortest(yardstick)))
 }, 60_000)
 
-test('an event that is longer than any that is allowed ends the stream with an error that says so', async () => {
+test('an event longer than the limit ends the stream with an error that says so', async () => {
   const piece = new TextEncoder().encode('x'.repeat(1024 * 1024))
   const pieces = [new TextEncoder().encode('data: '), ...Array.from({ length: 65 }, () => piece)]
   await expect(read(pieces)).rejects.toMatchObject({ code: 'too-large', retryable: false })

@@ -38,7 +38,7 @@ const CASES: Record<string, Case> = {
 }
 
 test.each(Object.entries(CASES))(
-  '%s means the same as to the whole configuration',
+  'loadStoreSettings reads %s as the whole configuration does',
   async (_name, { files, env, file }) => {
     const cwd = await folderWith(files ?? {})
     const options = { cwd, env: env ?? {}, file }
@@ -47,7 +47,7 @@ test.each(Object.entries(CASES))(
   },
 )
 
-test('flags win over everything', async () => {
+test('loadStoreSettings prefers flags to everything', async () => {
   const cwd = await folderWith({ 'lango.config.json': '{"app":"shop","store":"sqlite:./a.db"}' })
   const env = { LANGO_APP: 'other', LANGO_STORE: 'memory:' }
   const flags = { app: 'mine', store: 'sqlite:/x.db' }
@@ -60,7 +60,7 @@ test.each([
   [{ 'lango.config.json': '[]' }, /must contain an object of settings/],
   [{ 'lango.config.json': '{' }, /Cannot read .*lango\.config\.json/],
   [{ 'lango.config.json': '{}', 'lango.config.yaml': '' }, /Several configuration files/],
-])('%j is refused as by the whole configuration', async (files, message) => {
+])('loadStoreSettings refuses %j as the whole configuration does', async (files, message) => {
   const cwd = await folderWith(files)
   await expect(loadStoreSettings({ cwd, env: {} })).rejects.toThrow(message)
 })

@@ -12,13 +12,13 @@ function agentOf(agent: object) {
 
 const names = (tools: readonly object[]) => tools.map(tool => Reflect.get(tool, 'name'))
 
-test('the root agent gets all there is when it names none, sub-agents nothing', () => {
+test('a root agent without a list of tools gets all tools, sub-agents none', () => {
   const resolved = resolveTools(agentOf({ subAgents: [{ name: 'a' }] }), AVAILABLE)
   expect(names(resolved.tools)).toEqual(['read_file', 'files_list', 'files_get'])
   expect(resolved.subAgents[0]?.tools).toEqual([])
 })
 
-test('names, beginnings and tools made in code are put together in order', () => {
+test('names, prefixes and tools made in code are resolved in order', () => {
   const own = { name: 'own', parameters: {}, execute() {} }
   const agent = agentOf({ tools: ['files_*', own], subAgents: [{ name: 'a', tools: ['read_file'] }] })
   const resolved = resolveTools(agent, AVAILABLE)
@@ -30,7 +30,7 @@ test('names, beginnings and tools made in code are put together in order', () =>
 test.each([
   [{ tools: [] }, []],
   [{}, ['read_file', 'files_list', 'files_get']],
-])('%j gives %j', (agent, expected) => {
+])('the tools %j resolve to %j', (agent, expected) => {
   expect(names(resolveTools(agentOf(agent), AVAILABLE).tools)).toEqual(expected)
 })
 

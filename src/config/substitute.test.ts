@@ -27,7 +27,7 @@ test.each([
   'PORT',
   'COMPASS',
   'BYPASS',
-])('%s is none', name => {
+])('%s is no secret by its name', name => {
   expect(isSecretVariable(name)).toBe(false)
 })
 
@@ -59,7 +59,7 @@ test.each([
   expect(mayHoldSecret({ path: ['store'], text, variable, value: 'x' })).toBe(allowed)
 })
 
-test('a number is a count and no secret', () => {
+test('a number is no secret, whatever its name', () => {
   const use = { path: ['history', 'maxMessages'], text: `\${MAX_TOKENS}`, variable: 'MAX_TOKENS' }
   expect(mayHoldSecret({ ...use, value: '4000' })).toBe(true)
   expect(mayHoldSecret({ ...use, value: 'sk-1' })).toBe(false)

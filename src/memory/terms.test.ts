@@ -16,16 +16,16 @@ test.each([
   ['full-width letters', 'ＡＢＣ', ['abc']],
   ['half of a character', 'a\ud83d word \ud83d\ude00', ['word']],
   ['nothing to find', '!!! ??? …', []],
-])('%s', (_, text, terms) => {
+])('search terms: %s', (_, text, terms) => {
   expect(termsOf(text)).toEqual(terms)
 })
 
-test('a spelling of an identifier finds the others', () => {
+test('one spelling of an identifier finds the others', () => {
   for (const spelling of ['getUserName', 'get_user_name', 'GetUserName'])
     expect(termsOf(spelling)).toContain('getusernam')
 })
 
-test('a long text, a long word and a repeated word stay bounded', () => {
+test('terms of a long text, a long word and a repeated word are bounded', () => {
   expect(termsOf('word '.repeat(100_000)).length).toBeLessThanOrEqual(4000)
   expect(termsOf('x'.repeat(100_000))[0]?.length).toBe(40)
   expect(termsOf('𠀀'.repeat(100))[0]).toBe('𠀀𠀀')
@@ -39,6 +39,6 @@ test.each([
   ['cat', 'dog', 0],
   ['short', 'shirt', 0.8],
   ['shrot', 'shirts', 0],
-])('%s and %s are alike by %d', (one, other, expected) => {
+])('the words %s and %s are alike by %d', (one, other, expected) => {
   expect(similarity(one, other)).toBeCloseTo(expected)
 })

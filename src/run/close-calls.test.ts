@@ -22,7 +22,7 @@ test.each<[string, ClosableCall, RegExp | object | undefined, string | undefined
   ['one that had not begun', row('intent'), /did not run/, 'failed'],
   ['one that reads', row('intent', { effect: 'read' }), /may be called again/, 'failed'],
   ['one that would have read', row('intent', { effect: 'read', mayHaveRun: false }), /did not run/, 'failed'],
-])('%s', (_title, call, answer, status) => {
+])('an open call is closed: %s', (_title, call, answer, status) => {
   const closing = new ClosingCalls([call], 'The run was stopped.')
   const given = closing.answerOf(OPEN)
   if (answer instanceof RegExp) expect(JSON.stringify(given)).toMatch(answer)
@@ -37,13 +37,13 @@ test('a call of a nested agent is closed although nobody waits for its answer', 
   expect(closing.reports).toMatchObject([{ type: 'tool-unknown', name: 'pay' }])
 })
 
-test('a call without an entry, and a long-running one', () => {
+test('an open call without an entry gets an answer, a long-running one none', () => {
   const closing = new ClosingCalls([], 'The run was stopped.')
   expect(closing.answerOf(OPEN)).toEqual({ error: '[no response available] The run was stopped.' })
   expect(closing.answerOf({ ...OPEN, isPending: true })).toBeUndefined()
 })
 
-test('answers are stored as tool results of their agent', () => {
+test('answers of closed calls are stored as tool results of their agent', () => {
   const answers = [{ id: 'c', name: 'pay', response: { paid: 1 } }]
   expect(answerMessage({ author: 'root', invocationId: 'e-1', branch: 'b', answers })).toMatchObject({
     role: 'tool',

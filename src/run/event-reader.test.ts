@@ -7,7 +7,7 @@ const said = (text: string, options: { author?: string; partial?: boolean; thoug
   content: { parts: [{ text, ...(options.thought ? { thought: true } : {}) }] },
 })
 
-test('hears a streamed step from its partials only', () => {
+test('the event reader takes a streamed step from its partials only', () => {
   const answer = new AnswerText()
   expect(answer.add(said('Hello ', { partial: true }))).toEqual({ text: 'Hello ', reasoning: '' })
   expect(answer.add(said('world', { partial: true })).text).toBe('world')
@@ -15,7 +15,7 @@ test('hears a streamed step from its partials only', () => {
   expect(answer.text).toBe('Hello world')
 })
 
-test('hears a step without partials from its final event, also after a streamed step', () => {
+test('the event reader takes a step without partials from its final event, also after a streamed step', () => {
   const answer = new AnswerText()
   answer.add(said('first', { partial: true }))
   answer.add(said('first'))
@@ -23,7 +23,7 @@ test('hears a step without partials from its final event, also after a streamed 
   expect(answer).toMatchObject({ text: 'first\n\nsecond', lastText: 'second' })
 })
 
-test('the text is everything that the last speaking author said, and nothing of others', () => {
+test('the text of a run is everything that the last speaking author said, and nothing of others', () => {
   const answer = new AnswerText()
   answer.add(said('A draft.', { author: 'writer' }))
   answer.add(said('Too long.', { author: 'critic' }))
@@ -50,7 +50,7 @@ test('stored events give the text that the run itself would have reported', () =
   expect(said.end()).toEqual({ text: 'Let me look.\n\nI found i', lastText: 'I found i' })
 })
 
-test('keeps thoughts out of the answer', () => {
+test('the event reader keeps thoughts out of the answer', () => {
   const answer = new AnswerText()
   expect(answer.add(said('hm', { thought: true, partial: true }))).toEqual({ text: '', reasoning: 'hm' })
   answer.add({
@@ -61,7 +61,7 @@ test('keeps thoughts out of the answer', () => {
   expect(answer.text).toBe('Yes.')
 })
 
-test('forgets the partials of a step that broke off', () => {
+test('the event reader forgets the partials of a step that broke off', () => {
   const answer = new AnswerText()
   answer.add(said('half a sen', { partial: true }))
   answer.dropStep()

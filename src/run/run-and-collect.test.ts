@@ -19,11 +19,11 @@ async function read(lists: AsyncIterable<readonly RunEvent[]>): Promise<number[]
   return found
 }
 
-test('lists that nothing follows end where they end', async () => {
+test('an event stream that nothing follows ends with its list', async () => {
   expect(await read(continued(numbered([1, 2]), () => undefined))).toEqual([1, 2])
 })
 
-test('what follows is asked for with the number of the last event, once', async () => {
+test('the rest of an event stream is asked for once, with the number of the last event', async () => {
   const asked: number[] = []
   const lists = continued(numbered([1, 2]), lastSeq => {
     asked.push(lastSeq)
@@ -34,11 +34,11 @@ test('what follows is asked for with the number of the last event, once', async 
   expect(await lists.next()).toEqual({ done: true, value: undefined })
 })
 
-test('what follows may be empty', async () => {
+test('the rest of an event stream may be empty', async () => {
   expect(await read(continued(numbered([1]), () => numbered([])))).toEqual([1])
 })
 
-test.each([1, 3])('leaving at event %i leaves the generator that gave it', async last => {
+test.each([1, 3])('leaving an event stream at event %i ends the generator that gave it', async last => {
   const seen = { first: [] as string[], second: [] as string[] }
   const lists = continued(numbered([1, 2], seen.first), () => numbered([3, 4], seen.second))
   for await (const [event] of lists) if (event?.seq === last) break
@@ -46,7 +46,7 @@ test.each([1, 3])('leaving at event %i leaves the generator that gave it', async
   expect(await lists.next()).toMatchObject({ done: true })
 })
 
-test('a failure reaches the reader', async () => {
+test('a failure of an event stream reaches the reader', async () => {
   async function* failing(): Lists {
     yield [{ type: 'text-delta', seq: 1 } as RunEvent]
     throw new TypeError('no more')

@@ -13,7 +13,7 @@ function result(seq: number, bytes: number): RunEvent {
   return { ...body, result: 'x'.repeat(bytes), sessionId: 's1', runId: 'r', seq }
 }
 
-test('gives what comes after a number, from the middle of a batch too', () => {
+test('a run feed returns the events after a number, from the middle of a batch too', () => {
   const feed = new RunFeed('r', KEY)
   feed.add([delta(1), delta(2), delta(3)])
   feed.add([delta(4)])
@@ -23,7 +23,7 @@ test('gives what comes after a number, from the middle of a batch too', () => {
   expect(feed.next(4)).toBeUndefined()
 })
 
-test('leaves out numbers that it has had', () => {
+test('a run feed leaves out numbers that it has had', () => {
   const feed = new RunFeed('r', KEY, 2)
   feed.add([delta(1), delta(2), delta(3)])
   feed.add([delta(3)])
@@ -31,7 +31,7 @@ test('leaves out numbers that it has had', () => {
   expect(feed.next(2)).toHaveLength(1)
 })
 
-test('keeps a bounded part, and knows which', () => {
+test('a run feed keeps a bounded part, and knows which', () => {
   const feed = new RunFeed('r', KEY)
   for (let seq = 1; seq <= 1000; seq++) feed.add([delta(seq)])
   expect(feed.covers(999)).toBe(true)
@@ -39,14 +39,14 @@ test('keeps a bounded part, and knows which', () => {
   expect(feed.firstKept).toBeGreaterThan(700)
 })
 
-test('lets large results go early, but keeps the newest', () => {
+test('a run feed drops large results early, but keeps the newest', () => {
   const feed = new RunFeed('r', KEY)
   for (let seq = 1; seq <= 5; seq++) feed.add([result(seq, 1_500_000)])
   expect(feed.firstKept).toBe(5)
   expect(JSON.stringify(feed.next(4)).length).toBeGreaterThan(1_500_000)
 })
 
-test('a waiting follower is woken by an event, by the end, and by its own signal', async () => {
+test('a waiting follower of a run feed is woken by an event, by the end, and by its own signal', async () => {
   const feed = new RunFeed('r', KEY)
   const left = new AbortController()
   const waiting = [feed.wait(left.signal), feed.wait(new AbortController().signal)]

@@ -3,7 +3,7 @@ import { silentLogger } from '../logger.js'
 import { openStore } from '../store/open-store.js'
 import { CalibratedTokens } from './request-lanes.js'
 
-test('learns from what providers count, and another process knows it too', async () => {
+test('the token scale is learnt from what providers count, and another process knows it too', async () => {
   const store = await openStore('memory:')
   const tokens = new CalibratedTokens(store.calibration, silentLogger)
   expect(tokens.scale('m')).toBe(1)
@@ -18,7 +18,7 @@ test('learns from what providers count, and another process knows it too', async
   await store.close()
 })
 
-test('stays within reason, whatever is reported', () => {
+test('the token scale is bounded, whatever is reported', () => {
   const store = { read: async () => undefined, record: async () => {} }
   const tokens = new CalibratedTokens(store, silentLogger)
   tokens.observe('dense', 10_000, 900_000)
@@ -27,7 +27,7 @@ test('stays within reason, whatever is reported', () => {
   expect([tokens.scale('dense'), tokens.scale('thin'), tokens.scale('odd')]).toEqual([6, 0.5, 1])
 })
 
-test('ten requests in a script that the model counts four times as high are enough', () => {
+test('ten requests in a script that the model counts four times as high are enough for the token scale', () => {
   const store = { read: async () => undefined, record: async () => {} }
   const tokens = new CalibratedTokens(store, silentLogger)
   for (let request = 0; request < 200; request++) tokens.observe('m', 5000, 5000)
@@ -36,7 +36,7 @@ test('ten requests in a script that the model counts four times as high are enou
   expect(tokens.scale('m')).toBeLessThanOrEqual(4.6)
 })
 
-test('a store that fails does not fail a run', async () => {
+test('a store that fails to keep the token scale does not fail a run', async () => {
   const debug = vi.fn()
   const refuse = async () => Promise.reject(new TypeError('no'))
   const tokens = new CalibratedTokens({ read: refuse, record: refuse }, { ...silentLogger, debug })

@@ -46,14 +46,14 @@ function pass(ms: number): void {
   steady += ms
 }
 
-test('deletes sessions that were not changed for the time, and says how many', async () => {
+test('retention deletes sessions that were not changed for the time, and says how many', async () => {
   await use(40)
   await sweep()()
   expect((await ids()).length).toBe(30)
   expect(said).toEqual([expect.stringContaining('"sessions":10')])
 })
 
-test('a clock that jumps ahead deletes nothing, is reported once, and deletes again when it is set right', async () => {
+test('retention deletes nothing after the clock jumps ahead, reports it once, and deletes again when it is set right', async () => {
   await use(10)
   const run = sweep()
   vi.setSystemTime(Date.now() + 400 * DAY_MS)
@@ -70,7 +70,7 @@ test('a clock that jumps ahead deletes nothing, is reported once, and deletes ag
   expect(said).toHaveLength(1)
 })
 
-test('after a real pause the clock is believed once it has advanced steadily for a day', async () => {
+test('retention trusts the clock after a real pause once it has advanced steadily for a day', async () => {
   await use(3)
   pass(60 * DAY_MS)
   const run = sweep()
@@ -85,7 +85,7 @@ test('after a real pause the clock is believed once it has advanced steadily for
   expect(said).toHaveLength(2)
 })
 
-test('a failure is logged and does not throw', async () => {
+test('a failure of retention is logged and does not throw', async () => {
   await store.close()
   await sweep()()
   expect(said).toEqual([expect.stringContaining('could not be deleted')])

@@ -434,40 +434,34 @@ function inWords(item: TranscriptItem): string {
   }
 }
 
-describe('live and reloaded', () => {
-  test.each(CONVERSATIONS)('%s', (_name, conversation, expected) => {
-    const run = play(conversation)
-    expect(run.items.map(inWords)).toEqual(expected)
-    const [user, ...answer] = reload(conversation, run)
-    expect(user).toMatchObject({ kind: 'user', text: 'Go' })
-    expect(bare(answer.filter(({ kind }) => kind !== 'footer'))).toEqual(bare(run.items))
-    const keys = answer.map(({ key }) => key)
-    expect(new Set(keys).size).toBe(keys.length)
-  })
+test.each(CONVERSATIONS)('live and reloaded items are the same: %s', (_name, conversation, expected) => {
+  const run = play(conversation)
+  expect(run.items.map(inWords)).toEqual(expected)
+  const [user, ...answer] = reload(conversation, run)
+  expect(user).toMatchObject({ kind: 'user', text: 'Go' })
+  expect(bare(answer.filter(({ kind }) => kind !== 'footer'))).toEqual(bare(run.items))
+  const keys = answer.map(({ key }) => key)
+  expect(new Set(keys).size).toBe(keys.length)
+})
 
-  test.each([
-    ['known', [usage, { ...usage, cost: 0.25 }], { totalTokens: 30, cost: 0.75, model: 'play/m' }],
-    [
-      'unknown once one price is',
-      [usage, { ...usage, cost: undefined }],
-      { totalTokens: 30, model: 'play/m' },
+test.each([
+  ['known', [usage, { ...usage, cost: 0.25 }], { totalTokens: 30, cost: 0.75, model: 'play/m' }],
+  ['unknown once one price is', [usage, { ...usage, cost: undefined }], { totalTokens: 30, model: 'play/m' }],
+])('live and reloaded usage is the same with a cost that is %s', (_name, all, expected) => {
+  const steps = all.map(({ cost, ...used }) => (cost === undefined ? used : { ...used, cost }))
+  const conversation: Conversation = {
+    events: [
+      ...steps.map(step => ({ type: 'usage' as const, author: 'root', model: 'play/m', usage: step })),
+      finish(),
     ],
-  ])('usage with a cost that is %s', (_name, all, expected) => {
-    const steps = all.map(({ cost, ...used }) => (cost === undefined ? used : { ...used, cost }))
-    const conversation: Conversation = {
-      events: [
-        ...steps.map(step => ({ type: 'usage' as const, author: 'root', model: 'play/m', usage: step })),
-        finish(),
-      ],
-      messages: steps.map(step => ['assistant', [text('Hi.')], { usage: step, model: 'play/m' }]),
-    }
-    const run = play(conversation)
-    expect(run.answer).toEqual(expected)
-    const { totalTokens, cost, model } = reload(conversation, run).at(-1) as typeof expected & {
-      cost?: number
-    }
-    expect({ totalTokens, model, ...(cost === undefined ? {} : { cost }) }).toEqual(expected)
-  })
+    messages: steps.map(step => ['assistant', [text('Hi.')], { usage: step, model: 'play/m' }]),
+  }
+  const run = play(conversation)
+  expect(run.answer).toEqual(expected)
+  const { totalTokens, cost, model } = reload(conversation, run).at(-1) as typeof expected & {
+    cost?: number
+  }
+  expect({ totalTokens, model, ...(cost === undefined ? {} : { cost }) }).toEqual(expected)
 })
 
 describe('from events', () => {
@@ -591,56 +585,54 @@ describe('from events', () => {
   })
 })
 
-describe('from messages', () => {
-  test('calls without ids are paired by position, and a result without a call is shown', () => {
-    const items = fromMessages([
-      {
-        seq: 1,
-        role: 'assistant',
-        author: 'a',
-        timestamp: 0,
-        tokens: 1,
-        parts: [called('', 'x'), called('', 'y')],
-      },
-      {
-        seq: 2,
-        role: 'tool',
-        author: 'a',
-        timestamp: 5,
-        tokens: 1,
-        parts: [returned('', { found: 'Y' }, 'y')],
-      },
-      {
-        seq: 3,
-        role: 'tool',
-        author: 'a',
-        timestamp: 9,
-        tokens: 1,
-        parts: [returned('z', { found: 'Z' }, 'z')],
-      },
-    ])
-    expect(items.map(inWords)).toEqual(['tool x unanswered', 'tool y done Y', 'tool z done Z', 'footer'])
-    expect(items[1]).toMatchObject({ durationMs: 5 })
-  })
+test('calls without ids are paired by position, and a result without a call is shown', () => {
+  const items = fromMessages([
+    {
+      seq: 1,
+      role: 'assistant',
+      author: 'a',
+      timestamp: 0,
+      tokens: 1,
+      parts: [called('', 'x'), called('', 'y')],
+    },
+    {
+      seq: 2,
+      role: 'tool',
+      author: 'a',
+      timestamp: 5,
+      tokens: 1,
+      parts: [returned('', { found: 'Y' }, 'y')],
+    },
+    {
+      seq: 3,
+      role: 'tool',
+      author: 'a',
+      timestamp: 9,
+      tokens: 1,
+      parts: [returned('z', { found: 'Z' }, 'z')],
+    },
+  ])
+  expect(items.map(inWords)).toEqual(['tool x unanswered', 'tool y done Y', 'tool z done Z', 'footer'])
+  expect(items[1]).toMatchObject({ durationMs: 5 })
+})
 
-  test('system messages and what Lango wrote to the model are hidden, a stopped answer is a mark', () => {
-    const message = (
-      seq: number,
-      role: ChatMessage['role'],
-      words: string,
-      synthetic: boolean,
-    ): ChatMessage => {
-      const facts = synthetic ? { synthetic } : {}
-      return { seq, role, author: role, timestamp: 0, tokens: 1, parts: [text(words)], ...facts }
-    }
-    const items = fromMessages([
-      message(1, 'system', 'You are helpful.', false),
-      message(2, 'user', 'Hi', false),
-      message(3, 'user', '[System: hurry]', true),
-      message(4, 'user', ABORTED_MARKER, true),
-    ])
-    expect(items.map(inWords)).toEqual(['user', 'mark stopped'])
-  })
+test('system messages and what Lango wrote to the model are hidden, a stopped answer is a mark', () => {
+  const message = (
+    seq: number,
+    role: ChatMessage['role'],
+    words: string,
+    synthetic: boolean,
+  ): ChatMessage => {
+    const facts = synthetic ? { synthetic } : {}
+    return { seq, role, author: role, timestamp: 0, tokens: 1, parts: [text(words)], ...facts }
+  }
+  const items = fromMessages([
+    message(1, 'system', 'You are helpful.', false),
+    message(2, 'user', 'Hi', false),
+    message(3, 'user', '[System: hurry]', true),
+    message(4, 'user', ABORTED_MARKER, true),
+  ])
+  expect(items.map(inWords)).toEqual(['user', 'mark stopped'])
 })
 
 test('a source without a title is named by its address; only web addresses are links', () => {

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { formContent, initialValues, questionForm } from './question-form.js'
 
 const SCHEMA = {
@@ -18,7 +18,7 @@ const SCHEMA = {
 
 const form = () => questionForm({ server: 's', message: 'm', schema: SCHEMA }) ?? expect.unreachable()
 
-test('fields have the kinds, words and choices of the schema', () => {
+test('fields of a form have the kinds, words and choices of the schema', () => {
   expect(form().fields).toEqual([
     { name: 'name', label: 'Your name', description: 'In full.', kind: 'text', required: true },
     { name: 'mail', label: 'mail', kind: 'text', format: 'email', required: false },
@@ -43,7 +43,7 @@ test('fields have the kinds, words and choices of the schema', () => {
   ])
 })
 
-test('what was entered is the answer, in the types of the schema; empty fields are left out', () => {
+test('the answer of a form has the types of the schema; empty fields are left out', () => {
   const { fields } = form()
   const values = { ...initialValues(fields), name: ' Ada ', count: '3', tags: ['x'] }
   expect(formContent(fields, values)).toEqual({
@@ -57,24 +57,22 @@ test.each([
   [{ name: 'Ada', tags: ['x'], count: '1.5' }, 'count must be a whole number.'],
   [{ name: 'Ada', tags: ['x'], size: 'big' }, 'size must be a number.'],
   [{ name: 'Ada', tags: ['x'], color: 'b' }, 'color must be one of r, g.'],
-])('%j is not an answer', (entered, problem) => {
+])('%j is not an answer of the form', (entered, problem) => {
   const { fields } = form()
   expect(formContent(fields, { ...initialValues(fields), ...entered })).toEqual({ problem })
 })
 
-describe('a question without a form', () => {
-  test.each([
-    undefined,
-    {},
-    { server: 's', message: 'Sure?' },
-    { schema: SCHEMA },
-    { server: 's', url: 'javascript:alert(1)' },
-    { server: 's', schema: { properties: [] } },
-  ])('%j', args => expect(questionForm(args)).toBeUndefined())
+test.each([
+  undefined,
+  {},
+  { server: 's', message: 'Sure?' },
+  { schema: SCHEMA },
+  { server: 's', url: 'javascript:alert(1)' },
+  { server: 's', schema: { properties: [] } },
+])('a question without a form: %j', args => expect(questionForm(args)).toBeUndefined())
 
-  test('may have a page to open', () =>
-    expect(questionForm({ server: 's', url: 'https://a.example/' })).toEqual({
-      fields: [],
-      url: 'https://a.example/',
-    }))
-})
+test('a question without a form may have a page to open', () =>
+  expect(questionForm({ server: 's', url: 'https://a.example/' })).toEqual({
+    fields: [],
+    url: 'https://a.example/',
+  }))

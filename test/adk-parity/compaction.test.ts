@@ -19,7 +19,7 @@ function agent(): LlmAgent {
   return new LlmAgent({ name: 'root', model: 'play/m', contextCompactors: [compactor] })
 }
 
-test.each(STORES)('on %s', async kind => {
+test.each(STORES)('a session on %s that ADK compacts is sent with its summary', async kind => {
   const store = await openTestStore(kind)
   const provider = new ScriptedProvider((_, index) => ({ text: `Answer ${index}.` }), { id: 'play' })
   const ask = async (sessionId: string, text: string) => {

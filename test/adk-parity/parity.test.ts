@@ -18,14 +18,17 @@ function expectedOf(name: string, way: Exclude<Way, 'bare'>): string[] {
   return [...new Set(entries.flatMap(({ differences: names }) => names))].sort()
 }
 
-test.each(Object.entries(ALL))('%s', async (name, given: ParityCase) => {
-  const bare = await ways.observe('bare', given)
-  for (const way of ['runtime', 'adapters'] as const) {
-    const seen: Observation = await ways.observe(way, given)
-    const found = differences(bare, seen, given).filter(difference => !EVERYWHERE.includes(difference))
-    expect(found, `${way}: ${seen.errors.join(' | ')}`).toEqual(expectedOf(name, way))
-  }
-})
+test.each(Object.entries(ALL))(
+  'the runtime and the adapters run as bare ADK: %s',
+  async (name, given: ParityCase) => {
+    const bare = await ways.observe('bare', given)
+    for (const way of ['runtime', 'adapters'] as const) {
+      const seen: Observation = await ways.observe(way, given)
+      const found = differences(bare, seen, given).filter(difference => !EVERYWHERE.includes(difference))
+      expect(found, `${way}: ${seen.errors.join(' | ')}`).toEqual(expectedOf(name, way))
+    }
+  },
+)
 
 test('there are at least 120 agents that call a model or a callback, and the table names agents that exist', () => {
   expect(Object.keys(ALL).length).toBeGreaterThanOrEqual(120)

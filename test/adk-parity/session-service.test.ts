@@ -57,7 +57,7 @@ for (const kind of STORES) {
         await database?.query('TRUNCATE lango_sessions, lango_app_state, lango_user_state CASCADE')
     })
 
-    test.each(Object.entries(FACTS))('%s', async (name, fact) => {
+    test.each(Object.entries(FACTS))(`the service on ${kind} answers as ADK’s: %s`, async (name, fact) => {
       const ours = await answer(new SessionServiceAdapter(store), fact)
       const { answer: otherwise } = OTHERWISE[name] ?? {}
       const theirs = await answerOfAdk(name, fact)
@@ -68,6 +68,6 @@ for (const kind of STORES) {
   })
 }
 
-test('every answer that differs belongs to a question', () => {
+test('every listed difference from ADK’s service belongs to a question', () => {
   expect(Object.keys(OTHERWISE).filter(name => !(name in FACTS))).toEqual([])
 })

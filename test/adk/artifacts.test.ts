@@ -44,7 +44,7 @@ describe.each(['store', 'memory:', 'a folder'])('artifacts in %s', place => {
     return { artifacts: place === 'a folder' ? await temporaryFolder() : place }
   }
 
-  test('tools save, list and load them, in versions, for the session and for the user', async () => {
+  test(`tools save, list and load artifacts in ${place}, in versions, for the session and for the user`, async () => {
     const seen: unknown[] = []
     const runtime = await runtimeWith(
       async context => {
@@ -62,7 +62,7 @@ describe.each(['store', 'memory:', 'a folder'])('artifacts in %s', place => {
     expect(seen).toEqual([[0, 1, 0], ['picture.png', 'user:note'], DATA, { text: 'Grüße' }])
   })
 
-  test('they are deleted with the session, and those of the user by erasing', async () => {
+  test(`artifacts in ${place} are deleted with the session, and those of the user by erasing`, async () => {
     const listed: unknown[] = []
     const given = await options()
     const runtime = await runtimeWith(async context => {
@@ -79,7 +79,7 @@ describe.each(['store', 'memory:', 'a folder'])('artifacts in %s', place => {
     expect(listed).toEqual([[], ['user:f'], []])
   })
 
-  test('they are deleted with a session that expires, and no others', async () => {
+  test(`artifacts in ${place} are deleted with a session that expires, and no others`, async () => {
     const listed: unknown[] = []
     const runtime = await runtimeWith(
       async context => {
@@ -103,7 +103,7 @@ describe.each(['store', 'memory:', 'a folder'])('artifacts in %s', place => {
     expect(listed).toEqual([[], ['user:f'], ['user:f'], ['f', 'user:f']])
   })
 
-  test('one that is too large is refused with what to do', async () => {
+  test(`an artifact in ${place} that is too large is refused with what to do`, async () => {
     const runtime = await runtimeWith(
       async context => context.saveArtifact('big', { text: 'x'.repeat(101) }),
       { artifacts: { place: (await options()).artifacts, maxBytes: 100 } },
@@ -131,7 +131,7 @@ test('artifacts in the store survive the process', async () => {
   expect(loaded).toEqual(DATA)
 })
 
-test('a folder has a folder per app, and a service of one’s own wins', async () => {
+test('an artifact folder has a folder per app, and a service of the program wins', async () => {
   const artifacts = await temporaryFolder()
   const own = new InMemoryArtifactService()
   const save = (context: Context) => context.saveArtifact('f', { text: 'x' })
@@ -164,7 +164,7 @@ test('credentials are kept for the user in this process, and not in the store', 
   expect(JSON.stringify(stored)).not.toContain('sk-secret')
 })
 
-test('the service alone: metadata, versions, references, and nothing at all', async () => {
+test('the artifact service returns metadata, versions and references, and undefined for an unknown artifact', async () => {
   const store = await openStore('memory:')
   onTestFinished(() => store.close())
   await store.createSession(KEY)

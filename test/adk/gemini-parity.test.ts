@@ -113,30 +113,28 @@ const listen = () =>
     execute: () => 'heard',
   })
 
-describe('tools that Google’s servers run', () => {
-  test.each<[string, AgentOptions, string]>([
-    ['Google Search', { tools: [GOOGLE_SEARCH] }, 'googleSearch'],
-    ['URL context', { tools: [URL_CONTEXT] }, 'urlContext'],
-    ['Google Maps', { tools: [GOOGLE_MAPS_GROUNDING] }, 'googleMaps'],
-    ['code execution', { codeExecutor: new BuiltInCodeExecutor() }, 'codeExecution'],
-  ])('%s', async (_name, options, key) => {
-    const [body] = await sameBodies(options)
-    expect(body).toMatchObject({ tools: [{ [key]: {} }] })
-  })
+test.each<[string, AgentOptions, string]>([
+  ['Google Search', { tools: [GOOGLE_SEARCH] }, 'googleSearch'],
+  ['URL context', { tools: [URL_CONTEXT] }, 'urlContext'],
+  ['Google Maps', { tools: [GOOGLE_MAPS_GROUNDING] }, 'googleMaps'],
+  ['code execution', { codeExecutor: new BuiltInCodeExecutor() }, 'codeExecution'],
+])('the server tool %s is declared as in bare ADK', async (_name, options, key) => {
+  const [body] = await sameBodies(options)
+  expect(body).toMatchObject({ tools: [{ [key]: {} }] })
+})
 
-  test('several of them around functions keep their order', async () => {
-    const [body] = await sameBodies({
-      tools: [GOOGLE_SEARCH, look(), URL_CONTEXT, listen()],
-      codeExecutor: new BuiltInCodeExecutor(),
-    })
-    const { tools } = body as { tools: object[] }
-    expect(tools.map(tool => Object.keys(tool)[0])).toEqual([
-      'codeExecution',
-      'googleSearch',
-      'functionDeclarations',
-      'urlContext',
-    ])
+test('server tools of Google between functions keep their order', async () => {
+  const [body] = await sameBodies({
+    tools: [GOOGLE_SEARCH, look(), URL_CONTEXT, listen()],
+    codeExecutor: new BuiltInCodeExecutor(),
   })
+  const { tools } = body as { tools: object[] }
+  expect(tools.map(tool => Object.keys(tool)[0])).toEqual([
+    'codeExecution',
+    'googleSearch',
+    'functionDeclarations',
+    'urlContext',
+  ])
 })
 
 const SOURCES = [
@@ -145,81 +143,82 @@ const SOURCES = [
 ]
 const CODE = { code: 'print(6 * 7)', output: '42\n' }
 
-describe('what Google’s servers answer', () => {
-  test('grounding, citations and fetched pages are those of bare ADK, in the events and after a restart', async () => {
-    const urlContextMetadata = {
-      urlMetadata: [
-        { retrievedUrl: 'https://example.com/a', urlRetrievalStatus: 'URL_RETRIEVAL_STATUS_SUCCESS' },
-      ],
-    }
-    const citationMetadata = { citations: [{ startIndex: 0, endIndex: 7, uri: 'https://example.com/book' }] }
-    script = [
-      { text: 'The sky is blue.', sources: SOURCES, metadata: { urlContextMetadata, citationMetadata } },
-    ]
-    const agent = () => new LlmAgent({ name: 'root', model: 'gemini-2.5-flash', tools: [GOOGLE_SEARCH] })
-    const sessionService = new InMemorySessionService()
-    await inBareAdk(agent(), ['Why?'], sessionService)
-    const bare = (await sessionService.getSession(SESSION))?.events.at(-1)
-    expect(bare?.groundingMetadata?.groundingChunks).toHaveLength(2)
-    const store = await openStore('memory:')
-    await inLango(agent(), ['Why?'], store)
-    const restored = await new SessionServiceAdapter(store).getSession({ ...SESSION, appName: 'lango' })
-    await store.close()
-    const stored = restored?.events.at(-1)
-    expect(stored?.groundingMetadata).toEqual(bare?.groundingMetadata)
-    // The SDK renames a field of it.
-    expect(stored?.citationMetadata).toEqual(bare?.citationMetadata)
-    expect(stored).toMatchObject({ urlContextMetadata })
-    script = []
-  })
+test('grounding, citations and fetched pages are those of bare ADK, in the events and after a restart', async () => {
+  const urlContextMetadata = {
+    urlMetadata: [
+      { retrievedUrl: 'https://example.com/a', urlRetrievalStatus: 'URL_RETRIEVAL_STATUS_SUCCESS' },
+    ],
+  }
+  const citationMetadata = { citations: [{ startIndex: 0, endIndex: 7, uri: 'https://example.com/book' }] }
+  script = [
+    { text: 'The sky is blue.', sources: SOURCES, metadata: { urlContextMetadata, citationMetadata } },
+  ]
+  const agent = () => new LlmAgent({ name: 'root', model: 'gemini-2.5-flash', tools: [GOOGLE_SEARCH] })
+  const sessionService = new InMemorySessionService()
+  await inBareAdk(agent(), ['Why?'], sessionService)
+  const bare = (await sessionService.getSession(SESSION))?.events.at(-1)
+  expect(bare?.groundingMetadata?.groundingChunks).toHaveLength(2)
+  const store = await openStore('memory:')
+  await inLango(agent(), ['Why?'], store)
+  const restored = await new SessionServiceAdapter(store).getSession({ ...SESSION, appName: 'lango' })
+  await store.close()
+  const stored = restored?.events.at(-1)
+  expect(stored?.groundingMetadata).toEqual(bare?.groundingMetadata)
+  // The SDK renames a field of it.
+  expect(stored?.citationMetadata).toEqual(bare?.citationMetadata)
+  expect(stored).toMatchObject({ urlContextMetadata })
+  script = []
+})
 
-  test('code that ran, and its output, go back with the next message as bare ADK sends them', async () => {
-    script = [{ text: 'It is 42.', code: CODE }]
-    const bodies = await sameBodies({ codeExecutor: new BuiltInCodeExecutor() }, ['What is 6 * 7?', 'Sure?'])
-    script = []
-    expect(bodies[1]).toMatchObject({
-      contents: [
-        { role: 'user' },
-        {
-          role: 'model',
-          parts: [
-            { executableCode: { code: 'print(6 * 7)' } },
-            { codeExecutionResult: { output: '42\n' } },
-            { text: 'It is 42.' },
-          ],
-        },
-        { role: 'user' },
-      ],
-    })
+test('code that ran, and its output, are sent with the next message as bare ADK sends them', async () => {
+  script = [{ text: 'It is 42.', code: CODE }]
+  const bodies = await sameBodies({ codeExecutor: new BuiltInCodeExecutor() }, ['What is 6 * 7?', 'Sure?'])
+  script = []
+  expect(bodies[1]).toMatchObject({
+    contents: [
+      { role: 'user' },
+      {
+        role: 'model',
+        parts: [
+          { executableCode: { code: 'print(6 * 7)' } },
+          { codeExecutionResult: { output: '42\n' } },
+          { text: 'It is 42.' },
+        ],
+      },
+      { role: 'user' },
+    ],
   })
+})
 
-  test('Gemini 3 gets its signed code back where it was', async () => {
-    const strict = await startStrictProvider({
-      profile: 'gemini-3-strict',
-      script: [{ text: 'It is 42.', code: CODE }, { text: 'Yes.' }],
-    })
-    const rootAgent = new LlmAgent({
-      name: 'root',
-      model: 'gemini/gemini-3.6-pro',
-      codeExecutor: new BuiltInCodeExecutor(),
-    })
-    const providers = { gemini: { type: 'gemini', apiKey: 'k', baseUrl: strict.baseUrl } } as const
-    const runtime = await createRuntime({ store: 'memory:', rootAgent, providers })
-    for (const text of ['What is 6 * 7?', 'Sure?']) await runtime.runAndCollect({ sessionId: 's', text })
-    await runtime.close()
-    await strict.close()
-    expect(strict.violations).toEqual([])
-    const code = { executableCode: { code: CODE.code }, thoughtSignature: expect.any(String) }
-    expect(strict.requests[1]?.body).toMatchObject({
-      contents: [{}, { parts: [code, { codeExecutionResult: {} }, {}, {}] }, {}],
-    })
+test('Gemini 3 gets its signed code in its place', async () => {
+  const strict = await startStrictProvider({
+    profile: 'gemini-3-strict',
+    script: [{ text: 'It is 42.', code: CODE }, { text: 'Yes.' }],
+  })
+  const rootAgent = new LlmAgent({
+    name: 'root',
+    model: 'gemini/gemini-3.6-pro',
+    codeExecutor: new BuiltInCodeExecutor(),
+  })
+  const providers = { gemini: { type: 'gemini', apiKey: 'k', baseUrl: strict.baseUrl } } as const
+  const runtime = await createRuntime({ store: 'memory:', rootAgent, providers })
+  for (const text of ['What is 6 * 7?', 'Sure?']) await runtime.runAndCollect({ sessionId: 's', text })
+  await runtime.close()
+  await strict.close()
+  expect(strict.violations).toEqual([])
+  const code = { executableCode: { code: CODE.code }, thoughtSignature: expect.any(String) }
+  expect(strict.requests[1]?.body).toMatchObject({
+    contents: [{}, { parts: [code, { codeExecutionResult: {} }, {}, {}] }, {}],
   })
 })
 
 describe('options', () => {
-  test.each(OPTION_EXAMPLES)('%s: %j', async (_name, generateContentConfig) => {
-    await sameBodies({ generateContentConfig } as AgentOptions)
-  })
+  test.each(OPTION_EXAMPLES)(
+    'the option %s is sent as in bare ADK: %j',
+    async (_name, generateContentConfig) => {
+      await sameBodies({ generateContentConfig } as AgentOptions)
+    },
+  )
 
   test('a header of httpOptions reaches the server', async () => {
     await sameBodies({ generateContentConfig: { httpOptions: { headers: { 'x-own': 'yes' } } } })
@@ -233,14 +232,14 @@ describe('options', () => {
     ['AUTO', undefined],
     ['NONE', undefined],
     ['VALIDATED', ['listen']],
-  ])('calling mode %s of %j', async (mode, allowedFunctionNames) => {
+  ])('the calling mode %s of %j is sent as in bare ADK', async (mode, allowedFunctionNames) => {
     const functionCallingConfig = { mode, ...(allowedFunctionNames ? { allowedFunctionNames } : {}) }
     const generateContentConfig = { toolConfig: { functionCallingConfig } } as GenerateContentConfig
     const [body] = await sameBodies({ tools: [look(), listen()], generateContentConfig })
     expect(body).toMatchObject({ toolConfig: { functionCallingConfig } })
   })
 
-  test('an output schema', async () => {
+  test('an output schema is sent as in bare ADK', async () => {
     await sameBodies({ outputSchema: z.object({ answer: z.string(), score: z.number().nullable() }) })
   })
 })

@@ -1,6 +1,6 @@
 import { createEvent, InMemorySessionService, LlmAgent, type LlmRequest } from '@google/adk'
 import type { Content } from '@google/genai'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { type HistoryGuardReport, historyGuard } from '../../src/adk/history-guard.js'
 import { ModelAdapter } from '../../src/adk/model/model-adapter.js'
 import { AgentError } from '../../src/errors.js'
@@ -27,58 +27,56 @@ async function guarded(contents: Content[], options: Parameters<typeof historyGu
   return { contents: llmRequest.contents, reports }
 }
 
-describe('the request that ADK is about to send', () => {
-  test('is left alone when it is in order', async () => {
-    const contents = [user('q'), asked('a'), answered('a'), said('done'), user('next')]
-    const result = await guarded(contents)
-    expect(result.contents).toBe(contents)
-    expect(result.reports).toEqual([])
-  })
-
-  test('gets a result for every call', async () => {
-    const { contents, reports } = await guarded([user('q'), asked('a'), user('next')])
-    const results = contents.flatMap(content => content.parts ?? []).filter(part => part.functionResponse)
-    expect(results).toHaveLength(1)
-    expect(results[0]?.functionResponse?.name).toBe('t')
-    expect(reports[0]?.repairs.length).toBeGreaterThan(0)
-  })
-
-  test('has no result without its call', async () => {
-    const { contents } = await guarded([user('q'), answered('ghost'), said('ok'), user('next')])
-    expect(contents.flatMap(content => content.parts ?? []).some(part => part.functionResponse)).toBe(false)
-    expect(JSON.stringify(contents)).toContain('q')
-  })
-
-  test('begins with the user and never carries the role function', async () => {
-    const { contents } = await guarded([
-      said('welcome'),
-      user('q'),
-      asked('a'),
-      answered('a', 'function'),
-      user('next'),
-    ])
-    expect(contents[0]?.role).toBe('user')
-    expect(contents.every(content => content.role === 'user' || content.role === 'model')).toBe(true)
-  })
-
-  test('fits its budget', async () => {
-    const long = Array.from({ length: 40 }, (_, index) => [
-      user(`q${index} ${'word '.repeat(100)}`),
-      said(`a${index}`),
-    ]).flat()
-    const { contents, reports } = await guarded([...long, user('next')], { budgetTokens: 1000 })
-    expect(JSON.stringify(contents).length).toBeLessThan(6000)
-    expect(contents.at(-1)).toEqual(user('next'))
-    expect(reports[0]?.cut?.messages).toBeGreaterThan(50)
-  })
-
-  test('is refused in strict mode when it is not in order', async () => {
-    const refused = guarded([user('q'), asked('a'), user('next')], { mode: 'strict' })
-    await expect(refused).rejects.toBeInstanceOf(AgentError)
-  })
+test('the history guard leaves a request alone that is in order', async () => {
+  const contents = [user('q'), asked('a'), answered('a'), said('done'), user('next')]
+  const result = await guarded(contents)
+  expect(result.contents).toBe(contents)
+  expect(result.reports).toEqual([])
 })
 
-test('a model of ours is left to itself', async () => {
+test('the history guard adds a result for every call', async () => {
+  const { contents, reports } = await guarded([user('q'), asked('a'), user('next')])
+  const results = contents.flatMap(content => content.parts ?? []).filter(part => part.functionResponse)
+  expect(results).toHaveLength(1)
+  expect(results[0]?.functionResponse?.name).toBe('t')
+  expect(reports[0]?.repairs.length).toBeGreaterThan(0)
+})
+
+test('the history guard drops a result without its call', async () => {
+  const { contents } = await guarded([user('q'), answered('ghost'), said('ok'), user('next')])
+  expect(contents.flatMap(content => content.parts ?? []).some(part => part.functionResponse)).toBe(false)
+  expect(JSON.stringify(contents)).toContain('q')
+})
+
+test('a guarded request begins with the user and never has the role function', async () => {
+  const { contents } = await guarded([
+    said('welcome'),
+    user('q'),
+    asked('a'),
+    answered('a', 'function'),
+    user('next'),
+  ])
+  expect(contents[0]?.role).toBe('user')
+  expect(contents.every(content => content.role === 'user' || content.role === 'model')).toBe(true)
+})
+
+test('a guarded request fits its budget', async () => {
+  const long = Array.from({ length: 40 }, (_, index) => [
+    user(`q${index} ${'word '.repeat(100)}`),
+    said(`a${index}`),
+  ]).flat()
+  const { contents, reports } = await guarded([...long, user('next')], { budgetTokens: 1000 })
+  expect(JSON.stringify(contents).length).toBeLessThan(6000)
+  expect(contents.at(-1)).toEqual(user('next'))
+  expect(reports[0]?.cut?.messages).toBeGreaterThan(50)
+})
+
+test('the history guard in strict mode refuses a request that is not in order', async () => {
+  const refused = guarded([user('q'), asked('a'), user('next')], { mode: 'strict' })
+  await expect(refused).rejects.toBeInstanceOf(AgentError)
+})
+
+test('the history guard leaves requests to a model of Lango alone', async () => {
   const reports: HistoryGuardReport[] = []
   const provider = new ScriptedProvider([{ text: 'ok' }])
   const agent = new LlmAgent({ name: 'agent', model: new ModelAdapter({ provider, model: 'm' }) })
@@ -98,7 +96,7 @@ test('a model of ours is left to itself', async () => {
   })
 })
 
-test('as a plugin of a bare runner it repairs what reaches the model', async () => {
+test('the history guard as a plugin of a bare runner repairs what reaches the model', async () => {
   const model = new RecordingModel(
     (_, index) => (index === 0 ? [{ functionCall: { id: 'a', name: 'gone', args: {} } }] : [{ text: 'ok' }]),
     'gemini-2.5-flash',

@@ -54,159 +54,157 @@ const events = (...list: StreamEvent[]): Script => [
   { events: [...list, { type: 'done', finishReason: 'stop' }] },
 ]
 
-describe('what an answer holds', () => {
-  test('calls stand in the last answer only', async () => {
-    const { responses } = await ask([{ text: 'look', toolCalls: [{ id: 'c', name: 't' }] }], { stream: true })
-    const withCalls = responses.map(response => response.content?.parts?.some(part => part.functionCall))
-    expect(withCalls).toEqual([false, true])
-  })
+test('calls stand in the last answer only', async () => {
+  const { responses } = await ask([{ text: 'look', toolCalls: [{ id: 'c', name: 't' }] }], { stream: true })
+  const withCalls = responses.map(response => response.content?.parts?.some(part => part.functionCall))
+  expect(withCalls).toEqual([false, true])
+})
 
-  test('empty deltas make neither a partial answer nor a part', async () => {
-    const { responses } = await ask([{ deltas: ['', 'a', ''], toolCalls: [{ id: 'c', name: 't' }] }], {
-      stream: true,
-    })
-    expect(responses.map(response => response.content?.parts?.map(part => part.text))).toEqual([
-      ['a'],
-      ['a', undefined],
-    ])
+test('empty deltas make neither a partial answer nor a part', async () => {
+  const { responses } = await ask([{ deltas: ['', 'a', ''], toolCalls: [{ id: 'c', name: 't' }] }], {
+    stream: true,
   })
+  expect(responses.map(response => response.content?.parts?.map(part => part.text))).toEqual([
+    ['a'],
+    ['a', undefined],
+  ])
+})
 
-  test('thoughts come as thoughts, in partial answers too', async () => {
-    const { responses } = await ask([{ reasoning: 'hm', text: 'so' }], { stream: true })
-    expect(responses.map(response => response.content?.parts)).toEqual([
-      [{ text: 'hm', thought: true }],
-      [{ text: 'so' }],
-      [{ text: 'hm', thought: true }, { text: 'so' }],
-    ])
-  })
+test('thoughts come as thoughts, in partial answers too', async () => {
+  const { responses } = await ask([{ reasoning: 'hm', text: 'so' }], { stream: true })
+  expect(responses.map(response => response.content?.parts)).toEqual([
+    [{ text: 'hm', thought: true }],
+    [{ text: 'so' }],
+    [{ text: 'hm', thought: true }, { text: 'so' }],
+  ])
+})
 
-  test('deltas of one block are one part, and a signature belongs to its block', async () => {
-    const { last } = await ask(
-      events(
-        { type: 'reasoning-delta', text: 'one ', block: 0 },
-        { type: 'reasoning-delta', text: 'thought', block: 0 },
-        {
-          type: 'reasoning-delta',
-          text: '',
-          block: 0,
-          signature: 'c2ln',
-          origin: { vendor: 'anthropic', model: 'c' },
-        },
-        { type: 'reasoning-delta', text: 'another', block: 1 },
-        { type: 'text-delta', text: 'a', block: 2 },
-        { type: 'text-delta', text: 'b', block: 3 },
-      ),
-    )
-    const parts = last?.content?.parts ?? []
-    expect(parts.map(part => part.text)).toEqual(['one thought', 'another', 'a', 'b'])
-    expect(openSignature(parts[0]?.thoughtSignature ?? '')).toEqual({
-      signature: 'c2ln',
-      origin: { vendor: 'anthropic', model: 'c' },
-      redacted: false,
-    })
-  })
-
-  test("Gemini's signatures stay as they are", async () => {
-    const { last } = await ask([
-      { toolCalls: [{ id: 'c', name: 't', signature: 'R2Vt', origin: { vendor: 'gemini' } }] },
-    ])
-    expect(last?.content?.parts?.[0]?.thoughtSignature).toBe('R2Vt')
-  })
-
-  test('what was withheld has no text, so that ADK does not drop it', async () => {
-    const withheld: StreamEvent = {
-      type: 'reasoning-delta',
-      text: '',
-      redacted: true,
-      signature: 'b3BhcXVl',
-      origin: { vendor: 'anthropic' },
-    }
-    const { last } = await ask(events(withheld, { type: 'text-delta', text: 'answer' }))
-    expect(last?.content?.parts?.[0]).not.toHaveProperty('text')
-    expect(convertMessages([last?.content as Content])[0]?.parts[0]).toEqual({
-      type: 'reasoning',
-      text: '',
-      signature: 'b3BhcXVl',
-      origin: { vendor: 'anthropic' },
-      redacted: true,
-    })
-  })
-
-  test('text after a signed text is a part of its own', async () => {
-    const { last } = await ask(
-      events(
-        { type: 'text-delta', text: 'a', signature: 'c2ln', origin: { vendor: 'gemini' } },
-        { type: 'text-delta', text: 'b' },
-      ),
-    )
-    expect(last?.content?.parts).toEqual([{ text: 'a', thoughtSignature: 'c2ln' }, { text: 'b' }])
-  })
-
-  test('media and parts of one vendor survive the way through ADK', async () => {
-    const value = { type: 'server_tool_use', id: 'x' }
-    const { last } = await ask(
-      events(
-        { type: 'media', mimeType: 'image/png', data: 'AAAA' },
-        { type: 'vendor', vendor: 'gemini', value: { executableCode: { code: '1+1' } }, text: '1+1' },
-        { type: 'vendor', vendor: 'anthropic', value, text: 'searched' },
-      ),
-    )
-    const [message] = convertMessages([last?.content as Content])
-    expect(message?.parts).toEqual([
-      { type: 'media', mimeType: 'image/png', data: 'AAAA' },
-      { type: 'vendor', vendor: 'gemini', value: { executableCode: { code: '1+1' } }, text: '```\n1+1\n```' },
-      { type: 'vendor', vendor: 'anthropic', value, text: 'searched' },
-    ])
-  })
-
-  test("usage and the reason for stopping are reported in ADK's words", async () => {
-    const usage = { inputTokens: 10, outputTokens: 7, reasoningTokens: 3, cachedInputTokens: 4 }
-    const { last } = await ask([{ text: 'x', usage, finishReason: 'length' }])
-    expect(last).toMatchObject({
-      finishReason: 'MAX_TOKENS',
-      usageMetadata: {
-        promptTokenCount: 10,
-        candidatesTokenCount: 4,
-        thoughtsTokenCount: 3,
-        cachedContentTokenCount: 4,
-        totalTokenCount: 17,
+test('deltas of one block are one part, and a signature belongs to its block', async () => {
+  const { last } = await ask(
+    events(
+      { type: 'reasoning-delta', text: 'one ', block: 0 },
+      { type: 'reasoning-delta', text: 'thought', block: 0 },
+      {
+        type: 'reasoning-delta',
+        text: '',
+        block: 0,
+        signature: 'c2ln',
+        origin: { vendor: 'anthropic', model: 'c' },
       },
-    })
+      { type: 'reasoning-delta', text: 'another', block: 1 },
+      { type: 'text-delta', text: 'a', block: 2 },
+      { type: 'text-delta', text: 'b', block: 3 },
+    ),
+  )
+  const parts = last?.content?.parts ?? []
+  expect(parts.map(part => part.text)).toEqual(['one thought', 'another', 'a', 'b'])
+  expect(openSignature(parts[0]?.thoughtSignature ?? '')).toEqual({
+    signature: 'c2ln',
+    origin: { vendor: 'anthropic', model: 'c' },
+    redacted: false,
   })
+})
 
-  test('tokens written to a cache are reported in addition to those that ADK knows', async () => {
-    const { last } = await ask([{ text: 'x', usage: { inputTokens: 10, cacheWriteTokens: 6 } }])
-    expect(last?.usageMetadata).toMatchObject({ promptTokenCount: 10, cacheWriteTokenCount: 6 })
-    const { last: without } = await ask([{ text: 'x', usage: { inputTokens: 10 } }])
-    expect(without?.usageMetadata).not.toHaveProperty('cacheWriteTokenCount')
-  })
+test("Gemini's signatures stay as they are", async () => {
+  const { last } = await ask([
+    { toolCalls: [{ id: 'c', name: 't', signature: 'R2Vt', origin: { vendor: 'gemini' } }] },
+  ])
+  expect(last?.content?.parts?.[0]?.thoughtSignature).toBe('R2Vt')
+})
 
-  test('every answer is an object of its own', async () => {
-    const args = { q: 1 }
-    const { last } = await ask([{ toolCalls: [{ id: 'c', name: 't', args }] }])
-    const call = last?.content?.parts?.[0]?.functionCall
-    expect(call?.args).toEqual(args)
-    expect(call?.args).not.toBe(args)
+test('what was withheld has no text, so that ADK does not drop it', async () => {
+  const withheld: StreamEvent = {
+    type: 'reasoning-delta',
+    text: '',
+    redacted: true,
+    signature: 'b3BhcXVl',
+    origin: { vendor: 'anthropic' },
+  }
+  const { last } = await ask(events(withheld, { type: 'text-delta', text: 'answer' }))
+  expect(last?.content?.parts?.[0]).not.toHaveProperty('text')
+  expect(convertMessages([last?.content as Content])[0]?.parts[0]).toEqual({
+    type: 'reasoning',
+    text: '',
+    signature: 'b3BhcXVl',
+    origin: { vendor: 'anthropic' },
+    redacted: true,
   })
+})
+
+test('text after a signed text is a part of its own', async () => {
+  const { last } = await ask(
+    events(
+      { type: 'text-delta', text: 'a', signature: 'c2ln', origin: { vendor: 'gemini' } },
+      { type: 'text-delta', text: 'b' },
+    ),
+  )
+  expect(last?.content?.parts).toEqual([{ text: 'a', thoughtSignature: 'c2ln' }, { text: 'b' }])
+})
+
+test('media and parts of one vendor survive the way through ADK', async () => {
+  const value = { type: 'server_tool_use', id: 'x' }
+  const { last } = await ask(
+    events(
+      { type: 'media', mimeType: 'image/png', data: 'AAAA' },
+      { type: 'vendor', vendor: 'gemini', value: { executableCode: { code: '1+1' } }, text: '1+1' },
+      { type: 'vendor', vendor: 'anthropic', value, text: 'searched' },
+    ),
+  )
+  const [message] = convertMessages([last?.content as Content])
+  expect(message?.parts).toEqual([
+    { type: 'media', mimeType: 'image/png', data: 'AAAA' },
+    { type: 'vendor', vendor: 'gemini', value: { executableCode: { code: '1+1' } }, text: '```\n1+1\n```' },
+    { type: 'vendor', vendor: 'anthropic', value, text: 'searched' },
+  ])
+})
+
+test("usage and the reason for stopping are reported in ADK's words", async () => {
+  const usage = { inputTokens: 10, outputTokens: 7, reasoningTokens: 3, cachedInputTokens: 4 }
+  const { last } = await ask([{ text: 'x', usage, finishReason: 'length' }])
+  expect(last).toMatchObject({
+    finishReason: 'MAX_TOKENS',
+    usageMetadata: {
+      promptTokenCount: 10,
+      candidatesTokenCount: 4,
+      thoughtsTokenCount: 3,
+      cachedContentTokenCount: 4,
+      totalTokenCount: 17,
+    },
+  })
+})
+
+test('tokens written to a cache are reported in addition to those that ADK knows', async () => {
+  const { last } = await ask([{ text: 'x', usage: { inputTokens: 10, cacheWriteTokens: 6 } }])
+  expect(last?.usageMetadata).toMatchObject({ promptTokenCount: 10, cacheWriteTokenCount: 6 })
+  const { last: without } = await ask([{ text: 'x', usage: { inputTokens: 10 } }])
+  expect(without?.usageMetadata).not.toHaveProperty('cacheWriteTokenCount')
+})
+
+test('every answer of the model adapter is an object of its own', async () => {
+  const args = { q: 1 }
+  const { last } = await ask([{ toolCalls: [{ id: 'c', name: 't', args }] }])
+  const call = last?.content?.parts?.[0]?.functionCall
+  expect(call?.args).toEqual(args)
+  expect(call?.args).not.toBe(args)
 })
 
 describe('call ids', () => {
   const idsOf = (response: LlmResponse | undefined) =>
     response?.content?.parts?.map(part => part.functionCall?.id ?? '')
 
-  test("are the provider's own", async () => {
+  test("call ids are the provider's own", async () => {
     const { last } = await ask([{ toolCalls: [{ id: 'toolu_1', name: 't' }] }])
     expect(idsOf(last)).toEqual(['toolu_1'])
   })
 
-  test('are made up when missing, and when ADK would strip them', async () => {
+  test('call ids are made up when missing, and when ADK would strip them', async () => {
     const { last } = await ask([{ toolCalls: [{ name: 't' }, { id: 'adk-7', name: 't' }] }])
     const ids = idsOf(last) ?? []
     expect(new Set(ids).size).toBe(2)
     for (const id of ids) expect(id).toMatch(/^[A-Za-z0-9]{9}$/)
   })
 
-  test('are unique in the conversation', async () => {
+  test('call ids are unique in the conversation', async () => {
     const contents = [
       user('q'),
       { role: 'model', parts: [{ functionCall: { id: 'call_0', name: 't', args: {} } }] },
@@ -405,7 +403,7 @@ describe('what is sent', () => {
       [{ role: 'model', parts: [] }],
       [{ role: 'assistant', parts: [] }],
     ],
-  ])('%s', (_, contents, expected) => {
+  ])('a request of ADK as provider messages: %s', (_, contents, expected) => {
     expect(convertMessages(contents)).toEqual(expected)
   })
 })
@@ -427,7 +425,7 @@ describe('the budget', () => {
   const idsIn = (messages: readonly ProviderMessage[], type: 'tool-call' | 'tool-result') =>
     messages.flatMap(message => message.parts.flatMap(part => (part.type === type ? [part.id] : [])))
 
-  test('a run of a hundred calls stays within it, keeps its question, and splits no pair', async () => {
+  test('a run of a hundred calls stays within the token budget, keeps its question, and splits no pair', async () => {
     const { provider, reports } = await ask([{ text: 'x' }], {
       llmRequest: request(longTurn(100)),
       budgetTokens: 4000,
@@ -441,7 +439,7 @@ describe('the budget', () => {
     expect(reports.find(report => report.type === 'cut')).toMatchObject({ cut: { reason: 'token-budget' } })
   })
 
-  test('what ADK tells of other agents is not taken for the question', async () => {
+  test('an account by ADK of other agents is not taken for the question', async () => {
     const told = {
       role: 'user',
       parts: [{ text: 'For context:' }, { text: `[root] said: ${'word '.repeat(300)}` }],
@@ -458,7 +456,7 @@ describe('the budget', () => {
       'cannot be told from an account by ADK, and is the only one',
       { parts: [{ text: 'For context:' }, { text: '[root] said: the question' }] },
     ],
-  ])('a first question that %s stays in', async (_, content) => {
+  ])('a first question that %s stays in the request', async (_, content) => {
     const [, , , ...steps] = longTurn(40)
     const { provider } = await ask([{ text: 'x' }], {
       llmRequest: request([{ role: 'user', ...content }, ...steps]),
@@ -467,7 +465,7 @@ describe('the budget', () => {
     expect(JSON.stringify(provider.requests[0]?.messages)).toContain('the question')
   })
 
-  test('the window of the model is a limit of its own, with room for the answer and the tools', async () => {
+  test('the window of the model limits the request, with room for the answer and the tools', async () => {
     const model = { contextWindow: 6000, outputLimit: 2000 }
     const config = { systemInstruction: 'x'.repeat(4000) }
     const llmRequest = request(longTurn(100), { config })
@@ -532,7 +530,7 @@ describe('the budget', () => {
     expect(cuts.length).toBeGreaterThan(0)
   })
 
-  test('what was learnt of the model scales the estimate', async () => {
+  test('counts of earlier answers scale the token estimate', async () => {
     const seen: unknown[] = []
     const calibration: Calibration = { scale: () => 2, observe: (...facts) => seen.push(facts) }
     const llmRequest = request(longTurn(100))
@@ -610,11 +608,11 @@ describe('the budget', () => {
     ],
     ['the request exceeds the available context size (8192 tokens), try increasing it', { limit: 8192 }],
     ['Your input exceeds the context window of this model.', {}],
-  ])('reads the counts of: %s', (message, counts) => {
+  ])('the counts of an overflow error are read: %s', (message, counts) => {
     expect(overflowCounts(message)).toEqual(counts)
   })
 
-  test('a second overflow is the error', async () => {
+  test('a second overflow of the context is the error of the run', async () => {
     const overflow = new AgentError('context-overflow', 'too long')
     const { provider, error, reports } = await ask([{ error: overflow }, { error: overflow }])
     expect(provider.requests).toHaveLength(2)
@@ -622,7 +620,7 @@ describe('the budget', () => {
     expect(reports.at(-1)).toEqual({ type: 'error', error: overflow })
   })
 
-  test('after visible output nothing is sent again', async () => {
+  test('after visible output a request is not sent again', async () => {
     const overflow = new AgentError('context-overflow', 'too long')
     const { provider, error } = await ask([{ text: 'half', error: overflow }, { text: 'x' }], {
       stream: true,
@@ -771,7 +769,7 @@ describe('in a run', () => {
   test.each([
     ['without a runtime, unknown tools five times in a row are an error', 5, ['ghost', 'phantom']],
     ['a good call in between begins the count anew', 8, ['ghost', 'ghost', 'ghost', 'echo']],
-  ])('%s', async (_title, requests, names) => {
+  ])('in a run of bare ADK: %s', async (_title, requests, names) => {
     const store = await openTestStore('memory')
     const provider = new ScriptedProvider((_request, index) =>
       index === 7
@@ -815,7 +813,7 @@ describe('in a run', () => {
     expect(llmRequest.toolsDict[name]).not.toBe(unknown)
   })
 
-  test('ids of the provider reach it again unchanged, after a reload too', async () => {
+  test('call ids of the provider are sent to it unchanged, after a reload too', async () => {
     const store = await openTestStore('sqlite')
     const provider = new ScriptedProvider([
       { toolCalls: [{ id: 'toolu_x', name: 'echo', args: { v: 1 } }] },

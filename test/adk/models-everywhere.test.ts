@@ -93,7 +93,7 @@ const PLACES: Record<
   },
 }
 
-test.each(Object.entries(PLACES))('%s', async (_name, build) => {
+test.each(Object.entries(PLACES))('a model is resolved for %s', async (_name, build) => {
   const { rootAgent, call } = build()
   const server = await startStrictProvider({
     profile: 'gemini-2',

@@ -206,10 +206,13 @@ const rows: Row[] = [
   },
 ]
 
-test.each(rows)('$history', async ({ events, message = 'next', alone, bridge }) => {
-  expect(await requestAfter(new InMemorySessionService(), events, message)).toBe(alone)
-  const store = await openTestStore('sqlite')
-  const sessions = new SessionServiceAdapter(store, { rootAgentName: 'agent' })
-  expect(await requestAfter(sessions, events, message)).toBe(bridge)
-  await store.close()
-})
+test.each(rows)(
+  'the next request is as recorded, on ADK’s sessions and on those of Lango: $history',
+  async ({ events, message = 'next', alone, bridge }) => {
+    expect(await requestAfter(new InMemorySessionService(), events, message)).toBe(alone)
+    const store = await openTestStore('sqlite')
+    const sessions = new SessionServiceAdapter(store, { rootAgentName: 'agent' })
+    expect(await requestAfter(sessions, events, message)).toBe(bridge)
+    await store.close()
+  },
+)

@@ -96,7 +96,7 @@ test.each(['anthropic', 'openai'] as const)('%s runs code', async vendor => {
   expect(JSON.stringify(bodies[1])).toContain('42\\n')
 })
 
-test('a function beside a server tool is declared and called as ever', async () => {
+test('a function is declared and called in a request with a server tool', async () => {
   const look = new FunctionTool({
     name: 'look',
     description: 'Looks.',
@@ -124,33 +124,36 @@ test.each<[string, AgentOptions, string, string]>([
     'anthropic/claude-sonnet-4-6',
     'retrieval',
   ],
-])('%s is refused before anything is stored', async (_name, options, model, tool) => {
-  const inner = new LlmAgent({ name: 'finder', model, ...options } as never)
-  const rootAgent = new SequentialAgent({ name: 'line', subAgents: [inner] })
-  const store = await openStore('memory:')
-  const key = { apiKey: 'key', baseUrl: 'http://127.0.0.1:9' }
-  const runtime = await createRuntime({
-    store,
-    rootAgent,
-    providers: {
-      'openai-chat': { type: 'openai', api: 'chat', ...key },
-      anthropic: key,
-      openai: key,
-      mistral: { type: 'openai-compatible', preset: 'mistral', ...key },
-    },
-  })
-  const run = runtime.runAndCollect({ sessionId: 's', text: 'Find it.' })
-  await expect(run).rejects.toMatchObject({
-    code: 'invalid-config',
-    details: { tool, agent: 'finder', model },
-  })
-  await expect(run).rejects.toThrow(
-    `Agent "finder" uses the server tool ${tool}, which ${model} does not have. Use `,
-  )
-  expect(await store.loadSession({ appName: 'lango', userId: 'user', sessionId: 's' })).toBeUndefined()
-  await runtime.close()
-  await store.close()
-})
+])(
+  'an agent with %s on a model without it is refused before anything is stored',
+  async (_name, options, model, tool) => {
+    const inner = new LlmAgent({ name: 'finder', model, ...options } as never)
+    const rootAgent = new SequentialAgent({ name: 'line', subAgents: [inner] })
+    const store = await openStore('memory:')
+    const key = { apiKey: 'key', baseUrl: 'http://127.0.0.1:9' }
+    const runtime = await createRuntime({
+      store,
+      rootAgent,
+      providers: {
+        'openai-chat': { type: 'openai', api: 'chat', ...key },
+        anthropic: key,
+        openai: key,
+        mistral: { type: 'openai-compatible', preset: 'mistral', ...key },
+      },
+    })
+    const run = runtime.runAndCollect({ sessionId: 's', text: 'Find it.' })
+    await expect(run).rejects.toMatchObject({
+      code: 'invalid-config',
+      details: { tool, agent: 'finder', model },
+    })
+    await expect(run).rejects.toThrow(
+      `Agent "finder" uses the server tool ${tool}, which ${model} does not have. Use `,
+    )
+    expect(await store.loadSession({ appName: 'lango', userId: 'user', sessionId: 's' })).toBeUndefined()
+    await runtime.close()
+    await store.close()
+  },
+)
 
 test('a run whose own model lacks the tool is refused, and one whose own model has it is not', async () => {
   const server = await startStrictProvider({ profile: 'gemini-2', script: [{ text: 'Found.' }] })

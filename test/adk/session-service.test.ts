@@ -24,7 +24,7 @@ describe.each(STORES)('on %s', kind => {
     return { store, sessions, session }
   }
 
-  test('two who get or create one session at once get one session and no error', async () => {
+  test(`two concurrent getOrCreate calls in ${kind} get one session and no error`, async () => {
     const store = await openTestStore(kind)
     const [first, second] = [new SessionServiceAdapter(store), new SessionServiceAdapter(store)]
     const created = await Promise.all(
@@ -35,7 +35,7 @@ describe.each(STORES)('on %s', kind => {
     await store.close()
   })
 
-  test('creating a session that exists is refused, and a session without id gets one', async () => {
+  test(`creating a session that exists in ${kind} is refused, and a session without id gets one`, async () => {
     const { store, sessions } = await opened()
     await expect(sessions.createSession({ ...KEY })).rejects.toMatchObject({ code: 'session-exists' })
     const other = await sessions.createSession({ appName: 'app', userId: 'ann', state: { a: 1 } })
@@ -44,7 +44,7 @@ describe.each(STORES)('on %s', kind => {
     await store.close()
   })
 
-  test('a partial event passes through and is stored nowhere', async () => {
+  test(`a partial event is returned and not stored in ${kind}`, async () => {
     const { store, sessions, session } = await opened()
     const event = says('h', { partial: true })
     expect(await sessions.appendEvent({ session, event })).toBe(event)
@@ -53,7 +53,7 @@ describe.each(STORES)('on %s', kind => {
     await store.close()
   })
 
-  test('a write that fails leaves the session object as it was', async () => {
+  test(`a write that fails in ${kind} leaves the session object as it was`, async () => {
     const { store, sessions, session } = await opened()
     await sessions.appendEvent({ session, event: says('kept') })
     await sessions.deleteSession({ ...KEY })
@@ -67,7 +67,7 @@ describe.each(STORES)('on %s', kind => {
     await store.close()
   })
 
-  test('an event id appended again replaces its row and its event', async () => {
+  test(`an event id appended again in ${kind} replaces its row and its event`, async () => {
     const { store, sessions, session } = await opened()
     await sessions.appendEvent({ session, event: says('first') })
     await sessions.appendEvent({ session, event: says('draft', { id: 'x' }) })
@@ -77,7 +77,7 @@ describe.each(STORES)('on %s', kind => {
     await store.close()
   })
 
-  test('state has its scopes, and temp: lives in the session object alone', async () => {
+  test(`state in ${kind} has its scopes, and temp: is in the session object alone`, async () => {
     const { store, sessions, session } = await opened()
     const stateDelta = { own: 1, 'user:tone': 'kind', 'app:theme': 'dark', 'temp:step': 3 }
     await sessions.appendEvent({ session, event: says('x', { actions: createEventActions({ stateDelta }) }) })
@@ -91,7 +91,7 @@ describe.each(STORES)('on %s', kind => {
     await store.close()
   })
 
-  test('temporary state set by one tool is seen by the next of the same run', async () => {
+  test(`temporary state set by one tool is seen by the next of the same run in ${kind}`, async () => {
     const { store, sessions } = await opened()
     const seen: unknown[] = []
     const tool = (
@@ -123,7 +123,7 @@ describe.each(STORES)('on %s', kind => {
     await store.close()
   })
 
-  test('numRecentEvents and afterTimestamp filter as ADK does, and never leave half a pair', async () => {
+  test(`numRecentEvents and afterTimestamp filter in ${kind} as ADK does, and never leave half a pair`, async () => {
     const { store, sessions, session } = await opened()
     const parts: [string, Part][] = [
       ['user', { text: 'q' }],
@@ -143,7 +143,7 @@ describe.each(STORES)('on %s', kind => {
     await store.close()
   })
 
-  test('sessions are listed with the fields of a page', async () => {
+  test(`sessions in ${kind} are listed with the fields of a page`, async () => {
     const { store, sessions } = await opened()
     for (const sessionId of ['s2', 's3']) {
       const session = await sessions.createSession({ ...KEY, sessionId })
@@ -174,7 +174,7 @@ describe.each(STORES)('on %s', kind => {
     await store.close()
   })
 
-  test('deleting a session that does not exist is no error', async () => {
+  test(`deleting a session that does not exist in ${kind} is no error`, async () => {
     const { store, sessions } = await opened()
     await sessions.deleteSession({ ...KEY })
     await sessions.deleteSession({ ...KEY })
@@ -182,7 +182,7 @@ describe.each(STORES)('on %s', kind => {
     await store.close()
   })
 
-  test('an AgentTool works on the same store, under the name of its agent', async () => {
+  test(`an AgentTool works on the same ${kind} store, under the name of its agent`, async () => {
     const { store, sessions } = await opened()
     const inner = new LlmAgent({ name: 'inner', model: new RecordingModel(() => [{ text: 'from inside' }]) })
     const model = new RecordingModel((_, index) =>
@@ -196,7 +196,7 @@ describe.each(STORES)('on %s', kind => {
     await store.close()
   })
 
-  test('what a budget leaves out is reported', async () => {
+  test(`messages of ${kind} that a budget leaves out are reported`, async () => {
     const cuts: HistoryCut[] = []
     const { store, sessions } = await opened({ budgetTokens: 200, onCut: cut => cuts.push(cut) })
     for (let index = 0; index < 20; index += 1) {
@@ -209,7 +209,7 @@ describe.each(STORES)('on %s', kind => {
     await store.close()
   })
 
-  test('an answer that comes long after its call brings the call back', async () => {
+  test(`an answer that comes long after its call loads the call from ${kind}`, async () => {
     const { store, sessions, session } = await opened({ budgetTokens: 300, rootAgentName: 'agent' })
     const asked = { role: 'model', parts: [{ functionCall: { id: 'job', name: 'longJob', args: { n: 1 } } }] }
     await sessions.appendEvent({
@@ -252,7 +252,7 @@ describe.each(STORES)('on %s', kind => {
   test.each([
     ['before the tail, with its question', 60, 4],
     ['before the tail that holds its question', 600, 40],
-  ])('a confirmation whose call lies %s brings the call back', async (_, budgetTokens, size) => {
+  ])(`a confirmation whose call lies %s loads the call from ${kind}`, async (_, budgetTokens, size) => {
     const { store, sessions, session } = await opened({ budgetTokens, rootAgentName: 'agent' })
     const parts = { role: 'user', parts: [{ text: 'pay' }] }
     await sessions.appendEvent({ session, event: createEvent({ author: 'user', content: parts }) })
@@ -286,7 +286,7 @@ describe.each(STORES)('on %s', kind => {
     await store.close()
   })
 
-  test('a budget that is given is filled, and the default one is cut in steps', async () => {
+  test(`a configured budget is filled from ${kind}, and the default one is cut in steps`, async () => {
     const { store } = await opened()
     await fill(store)
     const load = async (options: ConstructorParameters<typeof SessionServiceAdapter>[1]) =>
@@ -301,7 +301,7 @@ describe.each(STORES)('on %s', kind => {
     await store.close()
   })
 
-  test('the error event of a refused request has the vendor’s code', async () => {
+  test(`the error event of a refused request in ${kind} has the vendor’s code`, async () => {
     const { store, sessions } = await opened()
     const server = await startStrictProvider({ profile: 'gemini-2', faults: [{ kind: 'auth' }] })
     const provider = createProvider({ type: 'gemini', apiKey: 'key', baseUrl: server.baseUrl })
@@ -316,7 +316,7 @@ describe.each(STORES)('on %s', kind => {
   describe('with a lease', () => {
     const busy = { code: 'session-busy' }
 
-    test('without a fence, a session that somebody holds is busy', async () => {
+    test(`without a fence, a session in ${kind} with a lease is busy`, async () => {
       const { store, sessions, session } = await opened()
       const lease = await store.acquireLease(KEY)
       await expect(sessions.appendEvent({ session, event: says('x') })).rejects.toMatchObject(busy)
@@ -326,7 +326,7 @@ describe.each(STORES)('on %s', kind => {
     })
 
     test.each(['lease', 'number', 'key'] as const)(
-      'the fence given as a %s opens its own session',
+      `the fence given as a %s opens its own session in ${kind}`,
       async form => {
         const { store, session } = await opened()
         const lease = await store.acquireLease(KEY)
@@ -339,7 +339,7 @@ describe.each(STORES)('on %s', kind => {
       },
     )
 
-    test('a fence that was lost is refused', async () => {
+    test(`a fence that was lost is refused in ${kind}`, async () => {
       const { store, session } = await opened()
       const lease = await store.acquireLease(KEY)
       const sessions = new SessionServiceAdapter(store, { fence: lease })
@@ -353,7 +353,7 @@ describe.each(STORES)('on %s', kind => {
       await store.close()
     })
 
-    test('another session than its own is written under a lease of its own', async () => {
+    test(`another session than that of the fence is written in ${kind} under a lease of its own`, async () => {
       const { store } = await opened()
       const lease = await store.acquireLease(KEY)
       const sessions = new SessionServiceAdapter(store, { fence: { key: KEY, fence: lease } })

@@ -59,170 +59,162 @@ class StreamingModel extends BaseLlm {
   }
 }
 
-describe('events', () => {
-  test('createEvent marks events with the symbol that restored events carry', () => {
-    expect(Reflect.get(createEvent(), Symbol.for('google.adk.event'))).toBe(true)
-  })
+test('createEvent marks events with the symbol that restored events carry', () => {
+  expect(Reflect.get(createEvent(), Symbol.for('google.adk.event'))).toBe(true)
+})
 
-  test('createEvent fills in empty actions and long-running ids', () => {
-    expect(JSON.parse(JSON.stringify(createEvent({ id: 'a', timestamp: 1 })))).toEqual({
-      id: 'a',
-      invocationId: '',
-      actions: {
-        stateDelta: {},
-        artifactDelta: {},
-        requestedAuthConfigs: {},
-        requestedToolConfirmations: {},
-      },
-      longRunningToolIds: [],
-      timestamp: 1,
-    })
+test('createEvent fills in empty actions and long-running ids', () => {
+  expect(JSON.parse(JSON.stringify(createEvent({ id: 'a', timestamp: 1 })))).toEqual({
+    id: 'a',
+    invocationId: '',
+    actions: {
+      stateDelta: {},
+      artifactDelta: {},
+      requestedAuthConfigs: {},
+      requestedToolConfirmations: {},
+    },
+    longRunningToolIds: [],
+    timestamp: 1,
   })
 })
 
-describe('sessions', () => {
-  test('a run loads its session once and appends each event before it yields it', async () => {
-    const log: string[] = []
-    class Watched extends InMemorySessionService {
-      override async getSession(request: Parameters<InMemorySessionService['getSession']>[0]) {
-        log.push(`get ${JSON.stringify(request.config ?? null)}`)
-        return super.getSession(request)
-      }
-      override async appendEvent(request: Parameters<InMemorySessionService['appendEvent']>[0]) {
-        log.push(`append ${request.event.author}`)
-        return super.appendEvent(request)
-      }
+test('ADK loads the session of a run once and appends each event before it yields it', async () => {
+  const log: string[] = []
+  class Watched extends InMemorySessionService {
+    override async getSession(request: Parameters<InMemorySessionService['getSession']>[0]) {
+      log.push(`get ${JSON.stringify(request.config ?? null)}`)
+      return super.getSession(request)
     }
-    const sessions = new Watched()
-    await sessions.createSession({ ...KEY })
-    const { tool } = echo()
-    const model = new RecordingModel((_, index) => (index === 0 ? [callEcho(1)] : [{ text: 'ok' }]))
-    const agent = new LlmAgent({ name: 'agent', model, tools: [tool] })
-    const runner = new Runner({ appName: KEY.appName, agent, sessionService: sessions })
-    const newMessage = { role: 'user', parts: [{ text: 'hi' }] }
-    for await (const event of runner.runAsync({ userId: KEY.userId, sessionId: KEY.sessionId, newMessage })) {
-      log.push(`yield ${event.author}`)
+    override async appendEvent(request: Parameters<InMemorySessionService['appendEvent']>[0]) {
+      log.push(`append ${request.event.author}`)
+      return super.appendEvent(request)
     }
-    expect(log).toEqual([
-      'get null',
-      'append user',
-      ...['append agent', 'yield agent', 'append agent', 'yield agent', 'append agent', 'yield agent'],
-    ])
-  })
+  }
+  const sessions = new Watched()
+  await sessions.createSession({ ...KEY })
+  const { tool } = echo()
+  const model = new RecordingModel((_, index) => (index === 0 ? [callEcho(1)] : [{ text: 'ok' }]))
+  const agent = new LlmAgent({ name: 'agent', model, tools: [tool] })
+  const runner = new Runner({ appName: KEY.appName, agent, sessionService: sessions })
+  const newMessage = { role: 'user', parts: [{ text: 'hi' }] }
+  for await (const event of runner.runAsync({ userId: KEY.userId, sessionId: KEY.sessionId, newMessage })) {
+    log.push(`yield ${event.author}`)
+  }
+  expect(log).toEqual([
+    'get null',
+    'append user',
+    ...['append agent', 'yield agent', 'append agent', 'yield agent', 'append agent', 'yield agent'],
+  ])
+})
 
-  test('the base class strips temp: from the event, keeps it in the state, and replaces by id', async () => {
-    const sessions = new InMemorySessionService()
-    const session = await sessions.createSession({ ...KEY })
-    const event = (text: string) =>
-      createEvent({
-        id: 'same',
-        author: 'agent',
-        content: { role: 'model', parts: [{ text }] },
-        actions: { stateDelta: { 'temp:a': 1, b: 2 } },
-      })
-    await sessions.appendEvent({ session, event: event('one') })
-    await sessions.appendEvent({ session, event: event('two') })
-    expect(
-      session.events.map(({ content, actions }) => [content?.parts?.[0]?.text, { ...actions.stateDelta }]),
-    ).toEqual([['two', { b: 2 }]])
-    expect({ ...session.state }).toEqual({ b: 2 })
-  })
+test('ADK’s base session service strips temp: from the event, keeps it in the state, and replaces by id', async () => {
+  const sessions = new InMemorySessionService()
+  const session = await sessions.createSession({ ...KEY })
+  const event = (text: string) =>
+    createEvent({
+      id: 'same',
+      author: 'agent',
+      content: { role: 'model', parts: [{ text }] },
+      actions: { stateDelta: { 'temp:a': 1, b: 2 } },
+    })
+  await sessions.appendEvent({ session, event: event('one') })
+  await sessions.appendEvent({ session, event: event('two') })
+  expect(
+    session.events.map(({ content, actions }) => [content?.parts?.[0]?.text, { ...actions.stateDelta }]),
+  ).toEqual([['two', { b: 2 }]])
+  expect({ ...session.state }).toEqual({ b: 2 })
+})
 
-  test('an unknown session ends the run with an exception', async () => {
-    const agent = new LlmAgent({ name: 'agent', model: new RecordingModel(() => []) })
-    const runner = new Runner({ appName: 'app', agent, sessionService: new InMemorySessionService() })
-    const newMessage = { parts: [{ text: 'hi' }] }
-    const run = runner.runAsync({ userId: 'u', sessionId: 'none', newMessage })
-    await expect(run.next()).rejects.toThrow('Session not found: none')
-  })
+test('ADK ends a run of an unknown session with an exception', async () => {
+  const agent = new LlmAgent({ name: 'agent', model: new RecordingModel(() => []) })
+  const runner = new Runner({ appName: 'app', agent, sessionService: new InMemorySessionService() })
+  const newMessage = { parts: [{ text: 'hi' }] }
+  const run = runner.runAsync({ userId: 'u', sessionId: 'none', newMessage })
+  await expect(run.next()).rejects.toThrow('Session not found: none')
+})
 
-  test('an AgentTool keeps its own session: the same id under the name of its agent', async () => {
-    const created: string[] = []
-    class Watched extends InMemorySessionService {
-      override async getOrCreateSession(
-        request: Parameters<InMemorySessionService['getOrCreateSession']>[0],
-      ) {
-        created.push(`${request.appName}/${request.userId}/${request.sessionId}`)
-        return super.getOrCreateSession(request)
-      }
+test('an AgentTool keeps its own session: the same id under the name of its agent', async () => {
+  const created: string[] = []
+  class Watched extends InMemorySessionService {
+    override async getOrCreateSession(request: Parameters<InMemorySessionService['getOrCreateSession']>[0]) {
+      created.push(`${request.appName}/${request.userId}/${request.sessionId}`)
+      return super.getOrCreateSession(request)
     }
-    const inner = new LlmAgent({ name: 'inner', model: new RecordingModel(() => [{ text: 'in' }]) })
-    const model = new RecordingModel((_, index) =>
-      index === 0 ? [{ functionCall: { name: 'inner', args: { request: 'x' } } }] : [{ text: 'out' }],
-    )
-    const agent = new LlmAgent({ name: 'agent', model, tools: [new AgentTool({ agent: inner })] })
-    await runTurn({ agent, sessions: new Watched(), message: 'hi' })
-    expect(created).toEqual(['app/ann/s1', 'inner/ann/s1'])
+  }
+  const inner = new LlmAgent({ name: 'inner', model: new RecordingModel(() => [{ text: 'in' }]) })
+  const model = new RecordingModel((_, index) =>
+    index === 0 ? [{ functionCall: { name: 'inner', args: { request: 'x' } } }] : [{ text: 'out' }],
+  )
+  const agent = new LlmAgent({ name: 'agent', model, tools: [new AgentTool({ agent: inner })] })
+  await runTurn({ agent, sessions: new Watched(), message: 'hi' })
+  expect(created).toEqual(['app/ann/s1', 'inner/ann/s1'])
+})
+
+test('a call without id gets one with the prefix adk-, which is taken out of requests', async () => {
+  const { tool } = echo()
+  const model = new RecordingModel((_, index) => (index === 0 ? [callEcho(1)] : [{ text: 'ok' }]))
+  const sessions = new InMemorySessionService()
+  const events = await runTurn({
+    agent: new LlmAgent({ name: 'agent', model, tools: [tool] }),
+    sessions,
+    message: 'hi',
+  })
+  expect(events[0]?.content?.parts?.[0]?.functionCall?.id).toMatch(/^adk-/)
+  expect(model.requests[1]).not.toContain('adk-')
+})
+
+test('parallel calls run one after another and share one event of results in the role user', async () => {
+  const { tool, runs } = echo()
+  const model = new RecordingModel((_, index) =>
+    index === 0 ? [callEcho(1, 'a'), callEcho(2, 'b')] : [{ text: 'ok' }],
+  )
+  const agent = new LlmAgent({ name: 'agent', model, tools: [tool] })
+  const events = await runTurn({ agent, sessions: new InMemorySessionService(), message: 'hi' })
+  expect(runs).toEqual([{ v: 1 }, { v: 2 }])
+  expect(events[1]?.author).toBe('agent')
+  expect(events[1]?.content).toEqual({
+    role: 'user',
+    parts: [
+      { functionResponse: { id: 'a', name: 'echo', response: { result: 1 } } },
+      { functionResponse: { id: 'b', name: 'echo', response: { result: 2 } } },
+    ],
   })
 })
 
-describe('calls', () => {
-  test('a call without id gets one with the prefix adk-, which is taken out of requests', async () => {
-    const { tool } = echo()
-    const model = new RecordingModel((_, index) => (index === 0 ? [callEcho(1)] : [{ text: 'ok' }]))
-    const sessions = new InMemorySessionService()
-    const events = await runTurn({
-      agent: new LlmAgent({ name: 'agent', model, tools: [tool] }),
-      sessions,
-      message: 'hi',
-    })
-    expect(events[0]?.content?.parts?.[0]?.functionCall?.id).toMatch(/^adk-/)
-    expect(model.requests[1]).not.toContain('adk-')
-  })
+test('ADK runs a tool even when its call is in a partial answer', async () => {
+  const { tool, runs } = echo()
+  const partial: LlmResponse = { partial: true, content: { role: 'model', parts: [callEcho(1, 'a')] } }
+  const last: LlmResponse = { content: { role: 'model', parts: [{ text: 'ok' }] } }
+  const agent = new LlmAgent({ name: 'agent', model: new StreamingModel([[partial, last]]), tools: [tool] })
+  await runTurn({ agent, sessions: new InMemorySessionService(), message: 'hi' })
+  expect(runs).toEqual([{ v: 1 }])
+})
 
-  test('parallel calls run one after another and share one event of results in the role user', async () => {
-    const { tool, runs } = echo()
-    const model = new RecordingModel((_, index) =>
-      index === 0 ? [callEcho(1, 'a'), callEcho(2, 'b')] : [{ text: 'ok' }],
-    )
-    const agent = new LlmAgent({ name: 'agent', model, tools: [tool] })
-    const events = await runTurn({ agent, sessions: new InMemorySessionService(), message: 'hi' })
-    expect(runs).toEqual([{ v: 1 }, { v: 2 }])
-    expect(events[1]?.author).toBe('agent')
-    expect(events[1]?.content).toEqual({
-      role: 'user',
-      parts: [
-        { functionResponse: { id: 'a', name: 'echo', response: { result: 1 } } },
-        { functionResponse: { id: 'b', name: 'echo', response: { result: 2 } } },
-      ],
-    })
-  })
+test('ADK turns an unknown tool into an error event with these words, and calls the model again', async () => {
+  const model = new RecordingModel((_, index) =>
+    index < 2 ? [{ functionCall: { name: 'nope', args: {} } }] : [{ text: 'ok' }],
+  )
+  const agent = new LlmAgent({ name: 'agent', model })
+  const events = await runTurn({ agent, sessions: new InMemorySessionService(), message: 'hi' })
+  expect(events.map(event => event.errorMessage)).toContain('Function nope is not found in the toolsDict.')
+  expect(model.requests).toHaveLength(3)
+})
 
-  test('a tool runs even when its call stands in a partial answer', async () => {
-    const { tool, runs } = echo()
-    const partial: LlmResponse = { partial: true, content: { role: 'model', parts: [callEcho(1, 'a')] } }
-    const last: LlmResponse = { content: { role: 'model', parts: [{ text: 'ok' }] } }
-    const agent = new LlmAgent({ name: 'agent', model: new StreamingModel([[partial, last]]), tools: [tool] })
-    await runTurn({ agent, sessions: new InMemorySessionService(), message: 'hi' })
-    expect(runs).toEqual([{ v: 1 }])
-  })
-
-  test('an unknown tool is an error event with these words, and the model is called again', async () => {
-    const model = new RecordingModel((_, index) =>
-      index < 2 ? [{ functionCall: { name: 'nope', args: {} } }] : [{ text: 'ok' }],
-    )
-    const agent = new LlmAgent({ name: 'agent', model })
-    const events = await runTurn({ agent, sessions: new InMemorySessionService(), message: 'hi' })
-    expect(events.map(event => event.errorMessage)).toContain('Function nope is not found in the toolsDict.')
-    expect(model.requests).toHaveLength(3)
-  })
-
-  test('a tool put into toolsDict while the model answers is found', async () => {
-    const { tool, runs } = echo()
-    class Putting extends StreamingModel {
-      override async *generateContentAsync(request: LlmRequest, stream?: boolean) {
-        request.toolsDict.echo = tool
-        yield* super.generateContentAsync(request, stream)
-      }
+test('a tool put into toolsDict while the model answers is found', async () => {
+  const { tool, runs } = echo()
+  class Putting extends StreamingModel {
+    override async *generateContentAsync(request: LlmRequest, stream?: boolean) {
+      request.toolsDict.echo = tool
+      yield* super.generateContentAsync(request, stream)
     }
-    const answers = [
-      [{ content: { role: 'model', parts: [callEcho(7)] } }],
-      [{ content: { role: 'model', parts: [{ text: 'ok' }] } }],
-    ]
-    const agent = new LlmAgent({ name: 'agent', model: new Putting(answers) })
-    await runTurn({ agent, sessions: new InMemorySessionService(), message: 'hi' })
-    expect(runs).toEqual([{ v: 7 }])
-  })
+  }
+  const answers = [
+    [{ content: { role: 'model', parts: [callEcho(7)] } }],
+    [{ content: { role: 'model', parts: [{ text: 'ok' }] } }],
+  ]
+  const agent = new LlmAgent({ name: 'agent', model: new Putting(answers) })
+  await runTurn({ agent, sessions: new InMemorySessionService(), message: 'hi' })
+  expect(runs).toEqual([{ v: 7 }])
 })
 
 describe('agents', () => {
@@ -249,7 +241,7 @@ describe('agents', () => {
     expect(events.map(event => event.author)).toEqual(['root', 'root', 'writer'])
   })
 
-  test('an unknown agent is an error event with these words', async () => {
+  test('ADK turns an unknown agent into an error event with these words', async () => {
     const agent = family(index => (index === 0 ? transfer('ghost') : [{ text: 'ok' }]))
     const events = await runTurn({ agent, sessions: new InMemorySessionService(), message: 'hi' })
     expect(events.find(event => event.errorMessage)).toMatchObject({
@@ -259,7 +251,7 @@ describe('agents', () => {
     })
   })
 
-  test('what another agent said becomes text of the user', async () => {
+  test('ADK sends what another agent said as text of the user', async () => {
     const sessions = new InMemorySessionService()
     const session = await sessions.createSession({ ...KEY })
     const content = { role: 'model', parts: [{ text: 'mine' }] }
@@ -324,7 +316,7 @@ describe('models', () => {
     expect(events.map(event => [event.errorCode, event.errorMessage])).toEqual([['UNKNOWN_ERROR', 'broken']])
   })
 
-  test('streaming is asked for only in the mode SSE, and partial answers are not stored', async () => {
+  test('ADK asks for streaming only in the mode SSE, and does not store partial answers', async () => {
     const chunk: LlmResponse = { partial: true, content: { role: 'model', parts: [{ text: 'o' }] } }
     const whole: LlmResponse = { content: { role: 'model', parts: [{ text: 'ok' }] } }
     const model = new StreamingModel([[chunk, whole]])
@@ -348,7 +340,7 @@ describe('models', () => {
     expect(events.filter(event => event.partial)).toHaveLength(2)
   })
 
-  test('an answer without content but with usage becomes an event, one with nothing does not', async () => {
+  test('ADK makes an event of an answer without content but with usage, and none of an empty one', async () => {
     const turn = (response: LlmResponse) => {
       const agent = new LlmAgent({ name: 'agent', model: new StreamingModel([[response]]) })
       return runTurn({ agent, sessions: new InMemorySessionService(), message: 'hi' })
@@ -357,7 +349,7 @@ describe('models', () => {
     expect(await turn({ turnComplete: true })).toHaveLength(0)
   })
 
-  test('an event whose first text is empty is left out of the request with all that is in it', async () => {
+  test('ADK leaves an event whose first text is empty out of the request', async () => {
     const sessions = new InMemorySessionService()
     const session = await sessions.createSession({ ...KEY })
     const parts = [{ text: '' }, { text: 'gone' }]
@@ -381,7 +373,7 @@ describe('workflows', () => {
   const oneNode = (act: (context: NodeContext) => unknown) =>
     new Workflow({ name: 'flow', edges: [['START', node(act, { name: 'one' })]] })
 
-  test('a reader that waits stands in `resolvers` of the queue of a node', async () => {
+  test('a waiting reader of a node’s queue is in `resolvers`', async () => {
     const waiting: unknown[] = []
     const agent = oneNode(async ({ channel }) => {
       await new Promise(resolve => setImmediate(resolve))
@@ -392,7 +384,7 @@ describe('workflows', () => {
     expect(waiting).toEqual([expect.any(Array)])
   })
 
-  test('a node that fails as aborted is not run again', async () => {
+  test('ADK does not run a node again that fails as aborted', async () => {
     let runs = 0
     const abort = node(
       () => {

@@ -84,10 +84,13 @@ describe('parameters', () => {
     ['Zod, missing', zod, {}, /q: /],
     ['JSON schema', json, { q: 'x' }, /^Invalid arguments for tool "t": q: /],
     ['JSON schema, unknown', json, { q: 'xx', z: 1 }, /z/],
-  ])('wrong arguments are a result that says what is wrong (%s)', async (_, parameters, args, message) => {
-    const tool = returning('never', { parameters, execute: () => expect.unreachable() })
-    expect(await run(tool, args)).toEqual({ error: expect.stringMatching(message) })
-  })
+  ])(
+    'wrong arguments of a tool are a result that says what is wrong (%s)',
+    async (_, parameters, args, message) => {
+      const tool = returning('never', { parameters, execute: () => expect.unreachable() })
+      expect(await run(tool, args)).toEqual({ error: expect.stringMatching(message) })
+    },
+  )
 
   test('a JSON schema beyond what can be checked lets objects through', async () => {
     const parameters = { type: 'object', properties: { a: { not: { type: 'string' } } } }
@@ -118,7 +121,7 @@ describe('parameters', () => {
     expect(await run(returning(0, { execute }), { ask })).toEqual({ result: 'here' })
   })
 
-  test('any Standard Schema checks', async () => {
+  test('any Standard Schema checks the arguments of a tool', async () => {
     const parameters = {
       '~standard': {
         version: 1 as const,
@@ -151,7 +154,7 @@ describe('results', () => {
     ['a BigInt', { n: 2n }, { n: '2' }],
     ['an error', new RangeError('too far'), { error: 'too far' }],
     ['a promise', Promise.resolve({ a: 1 }), { a: 1 }],
-  ])('%s becomes a JSON object', async (_, value, expected) => {
+  ])('the tool result %s becomes a JSON object', async (_, value, expected) => {
     expect(await run(returning(value))).toEqual(expected)
   })
 
@@ -231,7 +234,7 @@ describe('being stopped', () => {
     expect(await result).toEqual({ error: expect.stringMatching(/heard it|was stopped before it answered/) })
   })
 
-  test('after the abort no tool is started', async () => {
+  test('after the abort of the run no tool is started', async () => {
     const execute = () => expect.unreachable()
     expect(await run(returning(0, { execute }), {}, {}, AbortSignal.abort())).toEqual({
       error: 'Tool "t" was not run: the run was stopped.',
@@ -244,7 +247,7 @@ describe('limits of time', () => {
   const long = [Number.POSITIVE_INFINITY, 2 ** 31, 1e12]
   const wrong = [Number.NaN, 0, -1, '5' as unknown as number]
 
-  test.each(long)('a tool may have %s ms', async timeoutMs => {
+  test.each(long)('a tool may have a time limit of %s ms', async timeoutMs => {
     expect(await run(returning(0, { execute: slow, timeoutMs }))).toEqual({ result: 'done' })
   })
 
@@ -260,13 +263,13 @@ describe('limits of time', () => {
     })
   })
 
-  test.each(long)('a person may have %s ms', async approvalTimeoutMs => {
+  test.each(long)('an approval may have a time limit of %s ms', async approvalTimeoutMs => {
     const approve = () => slow().then(() => true)
     const tool = returning('done', { needsApproval: true })
     expect(await run(tool, {}, { approve, approvalTimeoutMs })).toEqual({ result: 'done' })
   })
 
-  test.each(wrong)('%s is no limit', value => {
+  test.each(wrong)('the time limit %s is refused', value => {
     const refusal = (name: string) =>
       expect.objectContaining({
         code: 'invalid-argument',
@@ -299,7 +302,7 @@ describe('the state', () => {
     return { execute, done }
   }
 
-  test('is not written by a tool whose time is up', async () => {
+  test('a tool whose time is up does not write the state', async () => {
     const { execute, done } = writer()
     const toolContext = context()
     await new ToolAdapter(returning(0, { execute, timeoutMs: 5 })).runAsync({ args: {}, toolContext })
@@ -307,7 +310,7 @@ describe('the state', () => {
     expect([toolContext.state.get('before'), toolContext.state.get('after')]).toEqual([1, undefined])
   })
 
-  test('is not written by a tool whose run was stopped', async () => {
+  test('a tool whose run was stopped does not write the state', async () => {
     const { execute, done } = writer()
     const stop = new AbortController()
     const toolContext = context(stop.signal)
@@ -317,7 +320,7 @@ describe('the state', () => {
     expect(toolContext.state.get('after')).toBeUndefined()
   })
 
-  test('is not written by a tool that was started early and whose time is up', async () => {
+  test('a tool that was started early and whose time is up does not write the state', async () => {
     const { execute, done } = writer()
     const adapter = new ToolAdapter(returning(0, { execute, timeoutMs: 5, effect: 'read' }))
     const { stateWrites } = await adapter.runEarly({}, 'c', context())
@@ -345,11 +348,11 @@ describe('approval', () => {
     ['timeout', { error: expect.stringContaining('nobody answered') }],
     ['aborted', { error: expect.stringContaining('was not run: the run was stopped') }],
     ['perhaps' as 'no', { error: expect.stringContaining('refused') }],
-  ])('who is asked decides: %s', async (answer, expected) => {
+  ])('the answer to an approval decides: %s', async (answer, expected) => {
     expect(await run(dangerous(true), {}, { approve: async () => answer })).toEqual(expected)
   })
 
-  test('"always" is kept in the state of the session and not asked again there', async () => {
+  test('the answer "always" is kept in the state of the session, which does not ask again', async () => {
     let asked = 0
     const approve = () => {
       asked++
@@ -366,7 +369,7 @@ describe('approval', () => {
     expect(await other.runAsync({ args: {}, toolContext: here })).toHaveProperty('error')
   })
 
-  test('"once" is asked again', async () => {
+  test('after the answer "once" the next call asks again', async () => {
     let asked = 0
     const approve = () => ++asked > 0
     const adapter = new ToolAdapter(dangerous(true), { approve })
@@ -376,7 +379,7 @@ describe('approval', () => {
     expect(asked).toBe(2)
   })
 
-  test('silence is a refusal, and the request for approval is aborted', async () => {
+  test('an approval that nobody answers is a refusal, and its request is aborted', async () => {
     let signal: AbortSignal | undefined
     const approve = (request: ApprovalRequest) => {
       signal = request.context.signal
@@ -389,14 +392,14 @@ describe('approval', () => {
     expect(signal?.aborted).toBe(true)
   })
 
-  test('a person who thinks does not use up the time of the tool', async () => {
+  test('the wait for an approval does not use up the time of the tool', async () => {
     const approve = () => new Promise<boolean>(resolve => setTimeout(() => resolve(true), 30))
     expect(await run(returning('done', { needsApproval: true, timeoutMs: 5 }), {}, { approve })).toEqual({
       result: 'done',
     })
   })
 
-  test('the abort of the run ends the asking, and the tool is not run', async () => {
+  test('the abort of the run ends its approval request, and the tool is not run', async () => {
     const stop = new AbortController()
     const approve = () => {
       queueMicrotask(() => stop.abort())
@@ -408,14 +411,14 @@ describe('approval', () => {
     })
   })
 
-  test('asking that fails is a refusal', async () => {
+  test('an approval request that fails is a refusal', async () => {
     const approve = () => Promise.reject(new TypeError('no line'))
     expect(await run(dangerous(true), {}, { approve })).toEqual({
       error: 'Tool "t" was not run: asking for approval failed (no line).',
     })
   })
 
-  test('whether to ask may depend on the arguments', async () => {
+  test('whether a tool needs approval may depend on the arguments', async () => {
     const tool = dangerous(args => args.path === '/')
     expect(await run(tool, { path: 'here' })).toEqual({ result: 'done' })
     expect(await run(tool, { path: '/' })).toHaveProperty('error')

@@ -42,12 +42,12 @@ describe('common shapes need nothing but the named fields', () => {
         ],
       },
     ],
-  ])('%s', (_, given, expected) => {
+  ])('an event of %s is stored in the named fields alone', (_, given, expected) => {
     const message = eventToMessage(given)
     expect(message).toEqual({ ...expected, timestamp: given.timestamp, id: 'e1', invocationId: 'i1' })
   })
 
-  test('results are stored once as output, are readable as content, and say only their role beside', () => {
+  test('results are stored once as output, are readable as content, and have only their role besides', () => {
     const message = eventToMessage(
       event(
         [
@@ -172,7 +172,7 @@ describe('one stored event restores as it was', () => {
     ['NUL and a lone surrogate', event([{ text: 'a\u0000b\ud800' }])],
   ]
 
-  test.each(cases)('%s', (_, given) => {
+  test.each(cases)('an event is restored as it was: %s', (_, given) => {
     const message = eventToMessage(given)
     const [restored, ...others] = messagesToEvents(message ? [message] : [])
     expect(others).toEqual([])
@@ -181,13 +181,13 @@ describe('one stored event restores as it was', () => {
     expect(Reflect.get(restored!, Symbol.for('google.adk.event'))).toBe(true)
   })
 
-  test('content that names its parts first keeps that order', () => {
+  test('an event whose content names its parts first keeps that order', () => {
     const given = event(undefined, { content: { parts: [{ text: 'x' }], role: 'user' } })
     const [restored] = messagesToEvents([eventToMessage(given)!])
     expect(JSON.stringify(restored?.content)).toBe('{"parts":[{"text":"x"}],"role":"user"}')
   })
 
-  test('what is stored is at most one and a half times the event', () => {
+  test('a stored event is at most one and a half times its size', () => {
     for (const [, given] of cases) {
       const size = JSON.stringify(eventToMessage(given)).length
       // Small events have the same keys under other names; a few bytes decide there.
@@ -196,26 +196,21 @@ describe('one stored event restores as it was', () => {
   })
 })
 
-describe('calls without ids', () => {
-  test('come back with made-up ids, the same for call and answer', () => {
-    const asked = event([
-      { functionCall: { name: 's', args: {} } },
-      { functionCall: { name: 's', args: {} } },
-    ])
-    const answered = event(
-      [
-        { functionResponse: { name: 's', response: { n: 1 } } },
-        { functionResponse: { name: 's', response: { n: 2 } } },
-      ],
-      { id: 'e2' },
-      'user',
-    )
-    const restored = messagesToEvents([eventToMessage(asked)!, eventToMessage(answered)!])
-    const calls = restored[0]?.content?.parts?.map(part => part.functionCall?.id)
-    const answers = restored[1]?.content?.parts?.map(part => part.functionResponse?.id)
-    expect(calls).toEqual(['call_s', 'call_s_2'])
-    expect(answers).toEqual(calls)
-  })
+test('calls without ids are restored with made-up ids, the same for call and answer', () => {
+  const asked = event([{ functionCall: { name: 's', args: {} } }, { functionCall: { name: 's', args: {} } }])
+  const answered = event(
+    [
+      { functionResponse: { name: 's', response: { n: 1 } } },
+      { functionResponse: { name: 's', response: { n: 2 } } },
+    ],
+    { id: 'e2' },
+    'user',
+  )
+  const restored = messagesToEvents([eventToMessage(asked)!, eventToMessage(answered)!])
+  const calls = restored[0]?.content?.parts?.map(part => part.functionCall?.id)
+  const answers = restored[1]?.content?.parts?.map(part => part.functionResponse?.id)
+  expect(calls).toEqual(['call_s', 'call_s_2'])
+  expect(answers).toEqual(calls)
 })
 
 function withoutAuthor({ author: _author, ...rest }: Event): Event {
@@ -229,7 +224,7 @@ describe('what leaves no message', () => {
       'temporary state alone',
       event(undefined, { actions: createEventActions({ stateDelta: { 'temp:a': 1 } }) }),
     ],
-  ])('%s', (_, given) => {
+  ])('an event with %s leaves no message', (_, given) => {
     expect(eventToMessage(given)).toBeUndefined()
   })
 

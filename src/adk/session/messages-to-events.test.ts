@@ -83,7 +83,7 @@ test.each<[string, Event[], number[]]>([
     [event([text('a')]), event([text('b')], { nodeInfo: { path: 'n' } })],
     [1, 1],
   ],
-])('%s', (_, events, expected) => {
+])('messagesToEvents: %s', (_, events, expected) => {
   expect(sizes(events)).toEqual(expected)
 })
 
