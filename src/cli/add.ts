@@ -1,4 +1,5 @@
 /** `lango add`: installs what does not come with Lango, with the package manager of the folder. */
+
 import { spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, sep } from 'node:path'
@@ -19,6 +20,7 @@ import {
   isInRange,
   missingName,
 } from './installed-packages.js'
+import type { Io } from './io.js'
 import { called, quoted } from './next-command.js'
 import { lineWidth, note, print, printJson, tableLines } from './output.js'
 import { peerRange, version } from './version.js'
@@ -35,27 +37,27 @@ export interface Installation {
 }
 
 /** Installs packages by name; without a name, lists them. */
-export async function add(words: readonly string[], flags: Flags): Promise<number> {
-  if (words.length === 0) return list(flags)
+export async function add(io: Io, words: readonly string[], flags: Flags): Promise<number> {
+  if (words.length === 0) return list(io, flags)
   const names = [...new Set(words.map(nameOf))]
-  const plan = planInstallation(names)
+  const plan = planInstallation(names, io)
   const { folder, kept, isComplete } = plan
   const command = [plan.manager, ...plan.args].join(' ')
   if (isComplete) {
-    if (flags.json) await printJson({ folder, installed: names, changed: false })
-    else await print(`${kept.map(describe).join('\n')}\nNothing to do.\n`)
+    if (flags.json) await printJson(io, { folder, installed: names, changed: false })
+    else await print(io, `${kept.map(describe).join('\n')}\nNothing to do.\n`)
     return 0
   }
   if (flags.print) {
-    if (flags.json) await printJson({ command, folder })
-    else await print(`${command}\n`)
+    if (flags.json) await printJson(io, { command, folder })
+    else await print(io, `${command}\n`)
     return 0
   }
-  for (const one of kept) note(describe(one))
-  note(`${command}   (in ${folder})`)
-  await install(plan, flags.json === true)
-  if (flags.json) await printJson({ command, folder, installed: names, changed: true })
-  else await print(`Added ${names.join(', ')}.\n`)
+  for (const one of kept) note(io, describe(one))
+  note(io, `${command}   (in ${folder})`)
+  await install(io, plan, flags.json === true)
+  if (flags.json) await printJson(io, { command, folder, installed: names, changed: true })
+  else await print(io, `Added ${names.join(', ')}.\n`)
   return 0
 }
 
@@ -63,15 +65,15 @@ export async function add(words: readonly string[], flags: Flags): Promise<numbe
  * Asks whether to install what an error says is missing, and runs the command again in a new process: in this one the
  * package counts as missing. Returns the exit code.
  */
-export async function offer(error: AgentError, args: readonly string[]): Promise<number> {
+export async function offer(io: Io, error: AgentError, args: readonly string[]): Promise<number> {
   const name = missingName(error)
   // Some protocols are spoken on standard input, where nobody can be asked.
-  if (name === undefined || !canAsk() || !process.stdout.isTTY) return 1
-  const said = await ask('Install it now? [y/N]: ')
+  if (name === undefined || !canAsk(io) || !io.stdout.isTTY) return 1
+  const said = await ask(io, 'Install it now? [y/N]: ')
   if (!said.startsWith('y')) return 1
-  await add([name], {})
+  await add(io, [name], {})
   if (installedVersions(name) === undefined) {
-    note(`Now run: ${called(args.map(quoted).join(' '))}`)
+    note(io, `Now run: ${called(io, args.map(quoted).join(' '))}`)
     return 0
   }
   const words = [...process.execArgv, ...process.argv.slice(1)]
@@ -112,7 +114,7 @@ const LANGO_FOLDER = fileURLToPath(new URL('../..', import.meta.url)).replace(/[
  */
 export function planInstallation(
   names: readonly OptionalName[],
-  { cwd = process.cwd(), lango = LANGO_FOLDER, env = process.env }: PlanOptions = {},
+  { cwd, env, lango = LANGO_FOLDER }: PlanOptions,
 ): Installation {
   const folder = upwards(cwd, one => existsSync(join(one, 'package.json'))) ?? cwd
   const hasLango = findVersion('lango', folder) !== undefined
@@ -143,10 +145,10 @@ function refuseOthers(found: readonly FoundPackage[], manager: string): void {
 }
 
 export interface PlanOptions {
-  cwd?: string
+  cwd: string
   /** The folder of the running Lango. */
   lango?: string
-  env?: Readonly<Record<string, string | undefined>>
+  env: Readonly<Record<string, string | undefined>>
 }
 
 /** A global folder of packages belongs to no project. */
@@ -188,12 +190,13 @@ function upwards(from: string, condition: (folder: string) => boolean): string |
 }
 
 /** Runs the package manager. What it prints is shown; with `--json` on standard error. */
-async function install({ manager, folder, args }: Installation, asData: boolean): Promise<void> {
+async function install({ env }: Io, { manager, folder, args }: Installation, asData: boolean): Promise<void> {
   const command = [manager, ...args].join(' ')
   const code = await new Promise<number | null>((resolve, reject) => {
     // On Windows these commands are scripts, which only a shell starts. The words are those of the tables above.
     const child = spawn(manager, args, {
       cwd: folder,
+      env,
       stdio: ['inherit', asData ? 2 : 'inherit', 'inherit'],
       shell: process.platform === 'win32',
     })
@@ -212,12 +215,12 @@ function describe({ name, version: installed }: { name: string; version: string 
   return `${name} ${installed} is installed`
 }
 
-async function list(flags: Flags): Promise<number> {
+async function list(io: Io, flags: Flags): Promise<number> {
   const rows = OPTIONAL_NAMES.map(name => {
     const { what, install: specs } = OPTIONAL_PACKAGES[name]
     return { name, what, packages: specs.map(packageOf), versions: installedVersions(name) ?? null }
   })
-  if (flags.json) await printJson(rows)
+  if (flags.json) await printJson(io, rows)
   else {
     const columns = [
       { title: 'name' },
@@ -231,7 +234,7 @@ async function list(flags: Flags): Promise<number> {
       what,
       packages.join(' '),
     ])
-    await print(`${tableLines(columns, cells, lineWidth()).join('\n')}\n`)
+    await print(io, `${tableLines(columns, cells, lineWidth(io)).join('\n')}\n`)
   }
   return 0
 }

@@ -1,5 +1,6 @@
 /** The types of the command table. Help, parsing and completion all read that table. */
 import { AgentError } from '../errors.js'
+import type { Io } from './io.js'
 
 /** The values of all flags. Each command reads those that its table entry names. */
 export interface Flags {
@@ -66,7 +67,7 @@ export interface Flags {
 }
 
 /** Runs a command and returns the exit code. */
-export type CommandAction = (words: readonly string[], flags: Flags) => Promise<number>
+export type CommandAction = (io: Io, words: readonly string[], flags: Flags) => Promise<number>
 
 export interface OptionSpec {
   /** As in `-o, --output <file>`. */

@@ -49,7 +49,7 @@ const TALK: readonly CommandSpec[] = [
       ['lango chat --session holiday', 'start or continue the session "holiday"'],
       ['lango chat --model anthropic/claude-sonnet-4-6', 'use this model'],
     ],
-    run: async (_words, flags) => (await import('./chat/chat.js')).chat(flags),
+    run: async (io, _words, flags) => (await import('./chat/chat.js')).chat(io, flags),
   },
   {
     name: 'run',
@@ -99,7 +99,7 @@ const TALK: readonly CommandSpec[] = [
       [2, 'stopped at the turn limit or in a loop'],
       [130, 'interrupted'],
     ],
-    run: async (words, flags) => (await import('./run.js')).runOnce(words, flags),
+    run: async (io, words, flags) => (await import('./run.js')).runOnce(io, words, flags),
   },
 ]
 
@@ -119,7 +119,7 @@ const CARE: readonly CommandSpec[] = [
       [0, 'all of them were answered'],
       [1, 'one was not, or there is none of that name'],
     ],
-    run: async (words, flags) => (await import('./demo.js')).demo(words, flags),
+    run: async (io, words, flags) => (await import('./demo.js')).demo(io, words, flags),
   },
   {
     name: 'lint',
@@ -151,8 +151,8 @@ const CARE: readonly CommandSpec[] = [
       [1, 'it could not be read or written'],
       [3, 'at least one provider would reject it, or what was written'],
     ],
-    run: async (files, { out, ...flags }) =>
-      (await import('./lint.js')).lint(files, out === undefined ? flags : { output: out, ...flags }),
+    run: async (io, files, { out, ...flags }) =>
+      (await import('./lint.js')).lint(io, files, out === undefined ? flags : { output: out, ...flags }),
   },
   {
     name: 'doctor',
@@ -180,7 +180,7 @@ const CARE: readonly CommandSpec[] = [
       [1, 'a check failed'],
       [3, 'a provider would reject a session, or --fix could not repair it'],
     ],
-    run: async (_words, flags) => (await import('./doctor/doctor.js')).doctor(flags),
+    run: async (io, _words, flags) => (await import('./doctor/doctor.js')).doctor(io, flags),
   },
   {
     name: 'strict',
@@ -202,7 +202,7 @@ const CARE: readonly CommandSpec[] = [
       ['lango strict --profile gemini-3', 'the rules of Gemini 3, on any free port'],
       ['lango strict --profile anthropic-4.6 --port 8089 --json', 'on this port, for a program'],
     ],
-    run: async (_words, flags) => (await import('./strict.js')).strict(flags),
+    run: async (io, _words, flags) => (await import('./strict.js')).strict(io, flags),
   },
 ]
 
@@ -226,7 +226,7 @@ const SETUP: readonly CommandSpec[] = [
       ['lango init', 'ask, then write to this folder'],
       ['lango init shop --name clerk --model openai/gpt-5.2 --yes', 'do not ask'],
     ],
-    run: async (words, flags) => (await import('./init.js')).init(words, flags),
+    run: async (io, words, flags) => (await import('./init.js')).init(io, words, flags),
   },
   {
     name: 'add',
@@ -251,7 +251,7 @@ const SETUP: readonly CommandSpec[] = [
       [0, 'installed, or already there'],
       [1, 'unknown name, or the package manager failed'],
     ],
-    run: async (words, flags) => (await import('./add.js')).add(words, flags),
+    run: async (io, words, flags) => (await import('./add.js')).add(io, words, flags),
   },
   {
     name: 'trust',
@@ -272,7 +272,7 @@ const SETUP: readonly CommandSpec[] = [
       ['lango trust --list', 'list trusted folders'],
       ['lango trust --forget ../old', 'no longer trust it'],
     ],
-    run: async (words, flags) => (await import('./settle-trust.js')).trust(words, flags),
+    run: async (io, words, flags) => (await import('./settle-trust.js')).trust(io, words, flags),
   },
   {
     name: 'models',
@@ -285,7 +285,7 @@ const SETUP: readonly CommandSpec[] = [
       ['lango models', 'list all models'],
       ['lango models --provider anthropic', 'list one provider'],
     ],
-    run: async (_words, flags) => (await import('./models.js')).models(flags),
+    run: async (io, _words, flags) => (await import('./models.js')).models(io, flags),
   },
   {
     name: 'completion',
@@ -298,7 +298,7 @@ const SETUP: readonly CommandSpec[] = [
       ['source <(lango completion zsh)', 'add to ~/.zshrc, after compinit'],
       ['lango completion fish > ~/.config/fish/completions/lango.fish', 'run once'],
     ],
-    run: async ([shell = '']) => (await import('./completion.js')).completion(shell, LANGO),
+    run: async (io, [shell = '']) => (await import('./completion.js')).completion(io, shell, LANGO),
   },
 ]
 
@@ -327,7 +327,7 @@ const CONFIG_COMMANDS: CommandSpec = {
         [0, 'the configuration is valid'],
         [1, 'the configuration is not valid'],
       ],
-      run: async (_words, flags) => (await import('./config.js')).checkConfig(flags),
+      run: async (io, _words, flags) => (await import('./config.js')).checkConfig(io, flags),
     },
     {
       name: 'show',
@@ -337,7 +337,7 @@ const CONFIG_COMMANDS: CommandSpec = {
       options: [JSON_OPTION],
       shared: ['config', 'trust', 'store'],
       examples: [['lango config show --json | jq .config.store', 'read one value, in a script']],
-      run: async (_words, flags) => (await import('./config.js')).showConfig(flags),
+      run: async (io, _words, flags) => (await import('./config.js')).showConfig(io, flags),
     },
     {
       name: 'schema',
@@ -346,7 +346,7 @@ const CONFIG_COMMANDS: CommandSpec = {
       examples: [
         ['lango config schema > lango.schema.json', 'then set "$schema" in lango.config.json to it'],
       ],
-      run: async () => (await import('./config.js')).printConfigSchema(),
+      run: async io => (await import('./config.js')).printConfigSchema(io),
     },
   ],
 }

@@ -14,15 +14,16 @@ import {
   shortName,
   takesValue,
 } from './command.js'
+import type { Io } from './io.js'
 import { print } from './output.js'
 
 /** `lango completion`. */
-export async function completion(shell: string, root: CommandSpec): Promise<number> {
+export async function completion(io: Io, shell: string, root: CommandSpec): Promise<number> {
   const script = own(SCRIPTS, shell)
   if (!script) {
     throw new AgentError('invalid-argument', `No completion for the shell "${shell}". Use bash, zsh or fish.`)
   }
-  await print(script(root))
+  await print(io, script(root))
   return 0
 }
 

@@ -3,16 +3,17 @@ import { redact } from '../base/redact.js'
 import { AgentError } from '../errors.js'
 import { hashToken, newToken, shortTokenWarning } from '../server/security/server-token.js'
 import type { Flags } from './command.js'
+import type { Io } from './io.js'
 import { type LoadedSettings, loadSettings, runtimeOptions } from './open-runtime.js'
 import { lineWidth, print, printJson, stylesOf, tableLines } from './output.js'
 import { plainLine } from './plain-text.js'
 
 /** `lango config show`. Secrets are hidden. */
-export async function showConfig(flags: Flags): Promise<number> {
-  const { config, file, agentFile, model, sources, skipped } = await loadSettings(flags, { runs: false })
+export async function showConfig(io: Io, flags: Flags): Promise<number> {
+  const { config, file, agentFile, model, sources, skipped } = await loadSettings(io, flags, { runs: false })
   const shown = redact(config) as Record<string, unknown>
   if (flags.json) {
-    await printJson({
+    await printJson(io, {
       file: file ?? null,
       agentFile: agentFile ?? null,
       model: model ?? null,
@@ -22,7 +23,7 @@ export async function showConfig(flags: Flags): Promise<number> {
     })
     return 0
   }
-  const { bold, dim } = stylesOf(process.stdout)
+  const { bold, dim } = stylesOf(io, io.stdout)
   const rows = leavesOf(shown).map(([path, value]) => [
     path,
     valueText(value),
@@ -33,33 +34,33 @@ export async function showConfig(flags: Flags): Promise<number> {
     { title: 'VALUE', flexible: true, least: 16 },
     { title: 'FROM', least: 12 },
   ]
-  const [titles = '', ...lines] = tableLines(columns, rows, lineWidth())
+  const [titles = '', ...lines] = tableLines(columns, rows, lineWidth(io))
   const places = [file === undefined ? 'No configuration file.' : `Read from ${file}.`]
   if (agentFile !== undefined) places.push(`Agent file: ${agentFile}.`)
-  await print(`${[bold(titles), ...lines].join('\n')}\n\n${dim(places.join(' '))}\n`)
+  await print(io, `${[bold(titles), ...lines].join('\n')}\n\n${dim(places.join(' '))}\n`)
   return 0
 }
 
 /** `lango config check`: everything that `lango run` checks before it calls a model. */
-export async function checkConfig(flags: Flags): Promise<number> {
+export async function checkConfig(io: Io, flags: Flags): Promise<number> {
   try {
-    const loaded = await loadSettings(flags, { runs: false })
+    const loaded = await loadSettings(io, flags, { runs: false })
     await checkRuntime(loaded)
-    if (flags.json) await printJson({ ok: true, ...places(loaded), warnings: warningsOf(loaded) })
-    else await print(okText(loaded))
+    if (flags.json) await printJson(io, { ok: true, ...places(loaded), warnings: warningsOf(loaded) })
+    else await print(io, okText(io, loaded))
     return 0
   } catch (error) {
     if (!(flags.json && error instanceof AgentError)) throw error
     const { problems = [{ path: '', message: error.message }] } = error.details
-    await printJson({ ok: false, code: error.code, message: error.message, problems })
+    await printJson(io, { ok: false, code: error.code, message: error.message, problems })
     return 1
   }
 }
 
 /** `lango config schema`. */
-export async function printConfigSchema(): Promise<number> {
+export async function printConfigSchema(io: Io): Promise<number> {
   const { configJsonSchema } = await import('../config/config.js')
-  await printJson(configJsonSchema())
+  await printJson(io, configJsonSchema())
   return 0
 }
 
@@ -99,8 +100,8 @@ function places({ file, agentFile, model, sources, skipped }: LoadedSettings) {
   return { file: file ?? null, agentFile: agentFile ?? null, model: model ?? null, sources, ...left }
 }
 
-function okText(loaded: LoadedSettings): string {
-  const { green, yellow } = stylesOf(process.stdout)
+function okText(io: Io, loaded: LoadedSettings): string {
+  const { green, yellow } = stylesOf(io, io.stdout)
   const { file, agentFile, model, sources, skipped } = loaded
   const why = sources['agent.model']?.startsWith('default: ') ? ` (${sources['agent.model'].slice(9)})` : ''
   const lines = [
@@ -119,18 +120,21 @@ function okText(loaded: LoadedSettings): string {
 }
 
 /** `lango token new`. Reads no configuration and writes none. */
-export async function tokenNew(flags: Flags): Promise<number> {
+export async function tokenNew(io: Io, flags: Flags): Promise<number> {
   const token = newToken()
   const hash = hashToken(token)
   if (flags.json) {
-    await printJson({ token, hash })
+    await printJson(io, { token, hash })
     return 0
   }
-  await print(`Token, shown only once. Send it as "authorization: Bearer …", or open /login?token=… on the server.
+  await print(
+    io,
+    `Token, shown only once. Send it as "authorization: Bearer …", or open /login?token=… on the server.
   ${token}
 
 Hash, for the configuration. "user" is the owner of the token.
   "server": { "tokens": { "${hash}": "user" } }
-`)
+`,
+  )
   return 0
 }

@@ -1,9 +1,12 @@
 /** `lango erase`, `lango backup` and `lango restore`: the data of a store as a whole. */
+
+import { resolve } from 'node:path'
 import { AgentError } from '../errors.js'
 import type { EraseReceipt } from '../session/session-store.js'
 import { backupStore, parseStoreUrl, restoreStore } from '../store/open-store.js'
 import { ask, canAsk } from './ask.js'
 import type { Flags } from './command.js'
+import type { Io, OutputStream } from './io.js'
 import { quoted } from './next-command.js'
 import { storeSettings, withStore } from './open-command-store.js'
 import { note, print, printJson } from './output.js'
@@ -11,20 +14,20 @@ import { plainLine } from './plain-text.js'
 import { count, grouped } from './wording.js'
 
 /** `lango erase`. */
-export async function eraseUser(flags: Flags): Promise<number> {
+export async function eraseUser(io: Io, flags: Flags): Promise<number> {
   const userId = flags.user
   if (userId === undefined) throw refused('Pass --user with the id of the user whose data is to be erased.')
-  requireAnswer(flags, 'Erasing cannot be undone')
-  return withStore(flags, async ({ store, app }) => {
+  requireAnswer(io, flags, 'Erasing cannot be undone')
+  return withStore(io, flags, async ({ store, app }) => {
     const question = `Permanently erase all data of the user "${plainLine(userId)}" in the app "${plainLine(app)}"? [y/N] `
-    if (!(await isConfirmed(flags, question))) {
-      note('Nothing was erased.')
+    if (!(await isConfirmed(io, flags, question))) {
+      note(io, 'Nothing was erased.')
       return 1
     }
     if (!store.erase) throw new AgentError('unsupported', 'This store cannot erase a user.')
     const receipt = await store.erase({ appName: app, userId }, { rewrite: flags.rewrite === true })
-    if (flags.json) await printJson(receipt)
-    else await print(`${receiptText(receipt)}\n`)
+    if (flags.json) await printJson(io, receipt)
+    else await print(io, `${receiptText(receipt)}\n`)
     return 0
   })
 }
@@ -51,63 +54,64 @@ const RESIDUE: Readonly<Record<EraseReceipt['residue'], string>> = {
 }
 
 /** `lango backup`. */
-export async function backUp([file = '']: readonly string[], flags: Flags): Promise<number> {
-  const { store } = await storeSettings(flags)
+export async function backUp(io: Io, [file = '']: readonly string[], flags: Flags): Promise<number> {
+  const { store } = await storeSettings(io, flags)
   const location = parseStoreUrl(store)
   if (location.driver === 'postgres') {
     const line = `pg_dump --format=custom --file=${quoted(file)} ${quoted(withoutPassword(location.connectionString))}`
-    return printServerCommand(line, flags)
+    return printServerCommand(io, line, flags)
   }
-  const progress = new Progress('Copied', flags)
-  const receipt = await backupStore(store, file, {
+  const progress = new Progress(io, 'Copied', flags)
+  const receipt = await backupStore(store, resolve(io.cwd, file), {
     overwrite: flags.force === true,
     onProgress: ({ donePages, totalPages }) => progress.show(donePages, totalPages),
   })
   progress.end()
-  if (flags.json) await printJson(receipt)
+  if (flags.json) await printJson(io, receipt)
   else {
     const content = `${count(receipt.sessions, 'session')} and ${count(receipt.messages, 'message')}`
-    await print(`Backed up ${content} to ${receipt.path} (${grouped(receipt.bytes)} bytes), checked.\n`)
+    await print(io, `Backed up ${content} to ${receipt.path} (${grouped(receipt.bytes)} bytes), checked.\n`)
   }
   return 0
 }
 
 /** `lango restore`. */
-export async function restore([file = '']: readonly string[], flags: Flags): Promise<number> {
-  const { store } = await storeSettings(flags)
+export async function restore(io: Io, [file = '']: readonly string[], flags: Flags): Promise<number> {
+  const { store } = await storeSettings(io, flags)
   const location = parseStoreUrl(store)
   if (location.driver === 'postgres') {
     const target = quoted(withoutPassword(location.connectionString))
     const line = `pg_restore --clean --if-exists --single-transaction --dbname=${target} ${quoted(file)}`
-    return printServerCommand(line, flags)
+    return printServerCommand(io, line, flags)
   }
   if (location.driver === 'memory')
     throw refused('A store in memory cannot be restored: name one with --store.')
-  requireAnswer(flags, 'Restoring replaces the database')
+  requireAnswer(io, flags, 'Restoring replaces the database')
   const question = `Replace the database ${plainLine(location.path)} with ${plainLine(file)}? The current file is kept. [y/N] `
-  if (!(await isConfirmed(flags, question))) {
-    note('Nothing was restored.')
+  if (!(await isConfirmed(io, flags, question))) {
+    note(io, 'Nothing was restored.')
     return 1
   }
-  const progress = new Progress('Copied', flags)
-  const receipt = await restoreStore(store, file, ({ doneBytes, totalBytes }) =>
+  const progress = new Progress(io, 'Copied', flags)
+  const receipt = await restoreStore(store, resolve(io.cwd, file), ({ doneBytes, totalBytes }) =>
     progress.show(doneBytes, totalBytes),
   )
   progress.end()
-  if (flags.json) await printJson(receipt)
+  if (flags.json) await printJson(io, receipt)
   else {
     const content = `${count(receipt.sessions, 'session')} and ${count(receipt.messages, 'message')}`
-    await print(`Restored ${content} to ${receipt.path}, checked.\n`)
-    if (receipt.kept !== undefined) await print(`The previous database was kept as ${receipt.kept}.\n`)
+    await print(io, `Restored ${content} to ${receipt.path}, checked.\n`)
+    if (receipt.kept !== undefined) await print(io, `The previous database was kept as ${receipt.kept}.\n`)
   }
   return 0
 }
 
 /** PostgreSQL has tools of its own; nothing was copied, and the exit code says so. */
-async function printServerCommand(line: string, flags: Flags): Promise<number> {
-  if (flags.json) await printJson({ command: line })
-  else await print(`${line}\n`)
+async function printServerCommand(io: Io, line: string, flags: Flags): Promise<number> {
+  if (flags.json) await printJson(io, { command: line })
+  else await print(io, `${line}\n`)
   note(
+    io,
     'lango: Use PostgreSQL’s own tools for this database. Run the command above; the password is read from PGPASSWORD or ~/.pgpass.',
   )
   return SERVER_TOOL
@@ -121,40 +125,41 @@ function withoutPassword(url: string): string {
   return shown.href
 }
 
-function requireAnswer(flags: Flags, why: string): void {
-  if (flags.yes === true || (flags.json !== true && canAsk())) return
+function requireAnswer(io: Io, flags: Flags, why: string): void {
+  if (flags.yes === true || (flags.json !== true && canAsk(io))) return
   throw refused(`${why}, and there is no terminal for the confirmation prompt. Pass --yes to confirm.`)
 }
 
-async function isConfirmed(flags: Flags, question: string): Promise<boolean> {
+async function isConfirmed(io: Io, flags: Flags, question: string): Promise<boolean> {
   if (flags.yes === true) return true
-  const answer = await ask(question)
+  const answer = await ask(io, question)
   return answer === 'y' || answer === 'yes'
 }
 
 /** Progress on standard error: one line that changes on a terminal, a line per quarter elsewhere. */
 class Progress {
+  readonly #stream: OutputStream
   readonly #what: string
   readonly #isSilent: boolean
   #last = -1
 
-  constructor(what: string, flags: Flags) {
+  constructor({ stderr }: Io, what: string, flags: Flags) {
+    this.#stream = stderr
     this.#what = what
     this.#isSilent = flags.quiet === true
   }
 
   show(done: number, total: number): void {
-    const step = process.stderr.isTTY ? 1 : 25
+    const { isTTY } = this.#stream
+    const step = isTTY ? 1 : 25
     const percent = total === 0 ? 100 : Math.floor((done / total) * (100 / step)) * step
     if (this.#isSilent || percent === this.#last) return
     this.#last = percent
-    process.stderr.write(
-      process.stderr.isTTY ? `\r${this.#what} ${percent} %` : `${this.#what} ${percent} %\n`,
-    )
+    this.#stream.write(isTTY ? `\r${this.#what} ${percent} %` : `${this.#what} ${percent} %\n`)
   }
 
   end(): void {
-    if (process.stderr.isTTY && this.#last >= 0) process.stderr.write('\n')
+    if (this.#stream.isTTY && this.#last >= 0) this.#stream.write('\n')
   }
 }
 

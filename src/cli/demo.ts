@@ -1,10 +1,12 @@
 /** `lango demo`: broken histories, what a provider says to each, and what becomes of it with Lango. */
+
 import { defined } from '../base/defined.js'
 import type { AgentError, AgentErrorJson } from '../errors.js'
 import type { RunRepair } from '../run/run-event.js'
 import { Gallery, type GalleryEntry } from '../runtime/gallery.js'
 import { openStore } from '../store/open-store.js'
 import type { Flags } from './command.js'
+import type { Io } from './io.js'
 import { called } from './next-command.js'
 import { lineWidth, print, printJson, type Styles, stylesOf } from './output.js'
 import { plainLine, wrapped } from './plain-text.js'
@@ -20,10 +22,10 @@ interface Shown {
 }
 
 /** Shows one broken history, or all of them. The exit code is 1 when one is not answered. */
-export async function demo([name]: readonly string[], flags: Flags): Promise<number> {
+export async function demo(io: Io, [name]: readonly string[], flags: Flags): Promise<number> {
   const store = await openStore('memory:')
   const gallery = new Gallery({ store, app: 'lango' })
-  const styles = stylesOf(process.stdout)
+  const styles = stylesOf(io, io.stdout)
   const shown: Shown[] = []
   try {
     const entries = gallery.list()
@@ -32,10 +34,10 @@ export async function demo([name]: readonly string[], flags: Flags): Promise<num
     for (const entry of chosen) {
       const outcome = await show(gallery, entry)
       shown.push(outcome)
-      if (!flags.json) await print(text(outcome, styles))
+      if (!flags.json) await print(io, text(io, outcome, styles))
     }
-    if (flags.json) await printJson(shown)
-    else await print(`${styles.dim(next())}\n`)
+    if (flags.json) await printJson(io, shown)
+    else await print(io, `${styles.dim(next(io))}\n`)
   } finally {
     await gallery.close()
     await store.close()
@@ -43,8 +45,8 @@ export async function demo([name]: readonly string[], flags: Flags): Promise<num
   return shown.every(({ throughLango }) => throughLango.finishReason === 'stop') ? 0 : 1
 }
 
-function next(): string {
-  const [lint, doctor, serve] = ['lint <file>', 'doctor --fix', 'serve'].map(command => called(command))
+function next(io: Io): string {
+  const [lint, doctor, serve] = ['lint <file>', 'doctor --fix', 'serve'].map(command => called(io, command))
   return `Your own: ${lint} names the cause, ${doctor} heals a stored session, ${serve} shows these in the browser.`
 }
 
@@ -71,8 +73,8 @@ async function show(gallery: Gallery, { id, title, story, profile }: GalleryEntr
 
 const INDENT = ' '.repeat(15)
 
-function text({ id, title, story, profile, asItIs, throughLango }: Shown, styles: Styles): string {
-  const width = Math.min(100, lineWidth())
+function text(io: Io, { id, title, story, profile, asItIs, throughLango }: Shown, styles: Styles): string {
+  const width = Math.min(100, lineWidth(io))
   const block = (label: string, body: string) => {
     const lines = wrapped(plainLine(body), INDENT, width).map(line => line.slice(INDENT.length))
     return lines.map((line, index) => `${index === 0 ? `  ${label}  ` : INDENT}${line}`).join('\n')

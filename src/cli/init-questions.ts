@@ -3,13 +3,14 @@ import { isAgentName } from '../base/names.js'
 import { KEYED_PROVIDERS } from '../provider/vendors.js'
 import type { Flags } from './command.js'
 import type { InitAnswers } from './init-files.js'
+import type { Io } from './io.js'
 
 /** Asks what no flag has answered. `undefined` when cancelled. */
-export async function askInit(defaults: InitAnswers, flags: Flags): Promise<InitAnswers | undefined> {
+export async function askInit(io: Io, defaults: InitAnswers, flags: Flags): Promise<InitAnswers | undefined> {
   intro('A new agent')
   const name = flags.name ?? (await askName(defaults.name))
   if (name === undefined) return left()
-  const model = flags.model ?? (await askModel())
+  const model = flags.model ?? (await askModel(io))
   if (model === undefined) return left()
   const store = flags.store ?? (await askStore(defaults.store))
   if (store === undefined) return left()
@@ -34,11 +35,11 @@ async function askName(initialValue: string): Promise<string | undefined> {
   return isCancel(answer) ? undefined : answer
 }
 
-async function askModel(): Promise<string | undefined> {
+async function askModel(io: Io): Promise<string | undefined> {
   const models = KEYED_PROVIDERS.map(({ name, model, variables }) => ({
     value: `${name}/${model}`,
     label: `${name}/${model}`,
-    hint: variables.some(variable => process.env[variable]?.trim()) ? 'key is set' : `needs ${variables[0]}`,
+    hint: variables.some(variable => io.env[variable]?.trim()) ? 'key is set' : `needs ${variables[0]}`,
   }))
   const answer = await select({
     message: 'Which model?',

@@ -8,25 +8,28 @@ import { AgentError, messageOf } from '../errors.js'
 import { canAsk } from './ask.js'
 import type { Flags } from './command.js'
 import { type InitAnswers, type InitFormat, initFiles } from './init-files.js'
+import type { Io } from './io.js'
 import { called, quoted } from './next-command.js'
 import { note, print } from './output.js'
 
 /** Asks, checks and writes. Throws before anything is written. */
-export async function init([folder = '.']: readonly string[], flags: Flags): Promise<number> {
-  const target = resolve(folder)
+export async function init(io: Io, [folder = '.']: readonly string[], flags: Flags): Promise<number> {
+  const target = resolve(io.cwd, folder)
   const format = chooseFormat(flags, target)
   refuseToOverwrite(target)
-  const answers = await answersFor(flags, target)
+  const answers = await answersFor(io, flags, target)
   if (answers === undefined) {
-    note('Nothing was written.')
+    note(io, 'Nothing was written.')
     return 1
   }
   await checkAnswers(answers)
   const files = initFiles(answers, format)
   for (const { path, text } of files) writeNew(join(target, path), text)
-  await trustOwn(join(target, files[0]?.path ?? ''), usesOwnTsx(target, format))
+  await trustOwn(io, join(target, files[0]?.path ?? ''), usesOwnTsx(target, format))
   await print(
+    io,
     `${nextSteps(
+      io,
       target,
       files.map(({ path }) => path),
       format,
@@ -39,16 +42,16 @@ export async function init([folder = '.']: readonly string[], flags: Flags): Pro
  * Trusts the files that init wrote, and no others of the folder. Where TypeScript is loaded by a `tsx` from that
  * folder, that code was not reviewed: then the first run asks.
  */
-async function trustOwn(config: string, runsOtherCode: boolean): Promise<void> {
+async function trustOwn(io: Io, config: string, runsOtherCode: boolean): Promise<void> {
   if (runsOtherCode) return
   const [{ configNeeds }, { remember }] = await Promise.all([
     import('../config/folder-needs.js'),
     import('./settle-trust.js'),
   ])
   try {
-    await remember(await configNeeds(config))
+    await remember(io, await configNeeds(config))
   } catch (error) {
-    note(`The new files could not be marked as trusted: ${messageOf(error)}`)
+    note(io, `The new files could not be marked as trusted: ${messageOf(error)}`)
   }
 }
 
@@ -89,16 +92,16 @@ function readNames(target: string): string[] {
   }
 }
 
-async function answersFor(flags: Flags, target: string): Promise<InitAnswers | undefined> {
+async function answersFor(io: Io, flags: Flags, target: string): Promise<InitAnswers | undefined> {
   const defaults: InitAnswers = {
     name: flags.name ?? nameFrom(target),
     model: flags.model ?? 'auto',
     store: flags.store ?? DEFAULT_STORE,
   }
   if (flags.yes) return defaults
-  if (!canAsk()) throw invalid('Cannot ask questions without a terminal. Pass --yes to use the defaults.')
+  if (!canAsk(io)) throw invalid('Cannot ask questions without a terminal. Pass --yes to use the defaults.')
   const { askInit } = await import('./init-questions.js')
-  return askInit(defaults, flags)
+  return askInit(io, defaults, flags)
 }
 
 /** The folder's name as a valid agent name. */
@@ -130,8 +133,8 @@ function writeNew(file: string, text: string): void {
   }
 }
 
-function nextSteps(target: string, paths: readonly string[], format: InitFormat): string {
-  const place = relative(process.cwd(), target)
+function nextSteps(io: Io, target: string, paths: readonly string[], format: InitFormat): string {
+  const place = relative(io.cwd, target)
   const enter = place === '' ? '' : `cd ${quoted(place)}\n  `
   const tsx = format === 'ts' && !canReadTypeScript(join(target, 'index.js'))
   const needed = tsx
@@ -140,8 +143,8 @@ function nextSteps(target: string, paths: readonly string[], format: InitFormat)
   return `Wrote ${paths.map(path => join(place, path)).join(', ')}.
 ${needed}
 Next:
-  ${enter}${called('run')} "What time is it?"
-  ${called('chat')}`
+  ${enter}${called(io, 'run')} "What time is it?"
+  ${called(io, 'chat')}`
 }
 
 function invalid(message: string): AgentError {

@@ -1,4 +1,5 @@
 /** The packages that do not come with Lango: which are there, and what commands say about those that are not. */
+
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -16,6 +17,7 @@ import {
   packageOf,
 } from '../packages.js'
 import { PROVIDER_PACKAGES, vendorRow } from '../provider/vendors.js'
+import type { Io } from './io.js'
 import { called } from './next-command.js'
 
 /** The version of a package that code in a folder would load; by default the code of Lango. */
@@ -94,13 +96,13 @@ function compare(left: readonly number[], right: readonly number[]): number {
 }
 
 /** One line: what is there, and what can be added. */
-export function packageSummary(): string {
+export function packageSummary(io: Io): string {
   const present = OPTIONAL_NAMES.flatMap(name => {
     const [found] = installedVersions(name) ?? []
     return found === undefined ? [] : [`${name} ${found}`]
   })
   const absent = OPTIONAL_NAMES.filter(name => installedVersions(name) === undefined)
-  const more = absent.length === 0 ? '' : `; ${called('add')} NAME installs ${absent.join(', ')}`
+  const more = absent.length === 0 ? '' : `; ${called(io, 'add')} NAME installs ${absent.join(', ')}`
   return `${present.join(', ') || 'none beside those of Lango'}${more}`
 }
 
@@ -127,7 +129,7 @@ export function missingName(error: unknown): OptionalName | undefined {
 }
 
 /** An error's sentence, with the command that installs what is missing. */
-export function withCommand(error: AgentError): string {
+export function withCommand(io: Io, error: AgentError): string {
   const name = missingName(error)
-  return name === undefined ? error.message : `${error.message} (or: ${called(`add ${name}`)})`
+  return name === undefined ? error.message : `${error.message} (or: ${called(io, `add ${name}`)})`
 }

@@ -1,4 +1,5 @@
 /** `lango lint`: reports which providers would reject a history, and why; writes it repaired when asked to. Nothing is sent. */
+
 import { AgentError } from '../errors.js'
 import {
   FORMAT_NAMES,
@@ -19,6 +20,7 @@ import {
 import { problemsOf } from '../runtime/check/problems.js'
 import { lintSession } from '../runtime/lint.js'
 import type { Flags } from './command.js'
+import { type Io, sourceOf } from './io.js'
 import type { WrittenHistory } from './lint-heal.js'
 import { mappedLine, problemLines, verdictLines } from './lint-report.js'
 import { called, quoted } from './next-command.js'
@@ -30,7 +32,11 @@ const CLEAN = 0
 const FINDINGS = 3
 
 /** Lints files or a stored session. The exit code is 3 when a provider would reject one. */
-export async function lint(given: string | readonly string[] | undefined, flags: Flags): Promise<number> {
+export async function lint(
+  io: Io,
+  given: string | readonly string[] | undefined,
+  flags: Flags,
+): Promise<number> {
   const files = typeof given === 'string' ? [given] : (given ?? [])
   if ((files.length === 0) === (flags.session === undefined)) {
     throw new AgentError(
@@ -39,13 +45,13 @@ export async function lint(given: string | readonly string[] | undefined, flags:
     )
   }
   // Loaded on use: a check alone starts faster without the providers that write requests.
-  if (isHealing(flags)) (await import('./lint-heal.js')).checkHealFlags(files, flags)
-  return files.length === 0 ? lintStored(flags.session ?? '', flags) : lintFiles(files, flags)
+  if (isHealing(flags)) (await import('./lint-heal.js')).checkHealFlags(io, files, flags)
+  return files.length === 0 ? lintStored(io, flags.session ?? '', flags) : lintFiles(io, files, flags)
 }
 
-async function lintStored(session: string, flags: Flags): Promise<number> {
+async function lintStored(io: Io, session: string, flags: Flags): Promise<number> {
   const profiles = chosenProfiles(flags.profile) ?? Object.keys(PROFILES)
-  const result = await withStore(flags, async opened => {
+  const result = await withStore(io, flags, async opened => {
     const key = await findSession(opened, session, flags.user)
     return lintSession(opened.store, key, { profiles })
   })
@@ -57,8 +63,12 @@ async function lintStored(session: string, flags: Flags): Promise<number> {
     ...(result.truncated ? { skipped: result.truncated.skipped } : {}),
     whereOf: inSession,
   }
-  if (flags.json) await printJson(result)
-  else await print(report(`Session ${session}: ${count(result.messages, 'message')}.`, judged, [ON_SEND]))
+  if (flags.json) await printJson(io, result)
+  else
+    await print(
+      io,
+      report(io, `Session ${session}: ${count(result.messages, 'message')}.`, judged, [ON_SEND]),
+    )
   return exitCode([judged])
 }
 
@@ -66,11 +76,11 @@ interface NamedFile extends CheckedFile {
   file: string
 }
 
-async function lintFiles(files: readonly string[], flags: Flags): Promise<number> {
+async function lintFiles(io: Io, files: readonly string[], flags: Flags): Promise<number> {
   const chosen = chosenProfiles(flags.profile)
   const all: NamedFile[] = []
   for (const file of files) {
-    const read = await readHistoryFile(file, flags.format)
+    const read = await readHistoryFile(sourceOf(io, file), flags.format, file === '-' ? undefined : file)
     refuseEmpty(read, file === '-' ? 'Standard input' : file)
     all.push({ file, ...checkHistories(read, chosen) })
   }
@@ -78,18 +88,18 @@ async function lintFiles(files: readonly string[], flags: Flags): Promise<number
   const [first] = all
   const written =
     isHealing(flags) && first
-      ? await (await import('./lint-heal.js')).writeHealed(first.file, first, flags)
+      ? await (await import('./lint-heal.js')).writeHealed(io, first.file, first, flags)
       : undefined
   if (flags.json) {
     const results = all.map(each => ({ ...asJson(each), ...(written ? { healed: written } : {}) }))
-    await printJson(results.length === 1 ? results[0] : results)
+    await printJson(io, results.length === 1 ? results[0] : results)
   } else {
-    const advice = isHealing(flags) ? [] : [ON_SEND, ...outputAdvice(all)]
+    const advice = isHealing(flags) ? [] : [ON_SEND, ...outputAdvice(io, all)]
     const reports = all.flatMap(({ file, read, checked }) =>
-      checked.map((each, index) => report(headingOf(file, read, index), each, advice)),
+      checked.map((each, index) => report(io, headingOf(file, read, index), each, advice)),
     )
-    await print(reports.join('\n'))
-    if (isHealing(flags)) await print(writtenLines(written, flags.output ?? files[0] ?? ''))
+    await print(io, reports.join('\n'))
+    if (isHealing(flags)) await print(io, writtenLines(io, written, flags.output ?? files[0] ?? ''))
   }
   if (written) return written.left.length > 0 ? FINDINGS : CLEAN
   return exitCode(all.flatMap(({ checked }) => checked))
@@ -101,18 +111,18 @@ function isHealing({ fix, output }: Flags): boolean {
   return fix === true || output !== undefined
 }
 
-function outputAdvice(files: readonly NamedFile[]): string[] {
+function outputAdvice(io: Io, files: readonly NamedFile[]): string[] {
   const [history, ...others] = files.flatMap(({ read }) => read.histories)
   const file = files[0]?.file ?? '-'
   if (history === undefined || others.length > 0 || file === '-') return []
   const healed = HEALED_NAMES[history.kind === 'request' ? 'request' : 'export']
-  return [`To write the repaired history: ${called('lint')} ${quoted(file)} --output ${healed}`]
+  return [`To write the repaired history: ${called(io, 'lint')} ${quoted(file)} --output ${healed}`]
 }
 
-function writtenLines(written: WrittenHistory | undefined, file: string): string {
+function writtenLines(io: Io, written: WrittenHistory | undefined, file: string): string {
   if (written === undefined) return `\nNothing to repair: ${file} was not written.\n`
-  const styles = stylesOf(process.stdout)
-  const left = problemLines(written.left, lineWidth(), styles)
+  const styles = stylesOf(io, io.stdout)
+  const left = problemLines(written.left, lineWidth(io), styles)
   const lines = [
     '',
     `Wrote ${written.file}. ${written.note}`,
@@ -150,11 +160,12 @@ function headingOf(file: string, { format, candidates, histories }: HistoryFile,
 }
 
 function report(
+  io: Io,
   heading: string,
   { profiles, skipped = 0, notes, whereOf }: CheckedHistory,
   advice: readonly string[],
 ): string {
-  const styles = stylesOf(process.stdout)
+  const styles = stylesOf(io, io.stdout)
   const problems = problemsOf(profiles, whereOf)
   const mapped = mappedLine(profiles)
   const lines = [
@@ -163,7 +174,7 @@ function report(
     ...(skipped > 0 ? [`Not checked: the ${count(skipped, 'oldest message')}.`] : []),
     '',
     ...verdictLines(profiles, styles),
-    ...problemLines(problems.slice(0, MOST_SHOWN), lineWidth(), styles),
+    ...problemLines(problems.slice(0, MOST_SHOWN), lineWidth(io), styles),
     ...(problems.length > MOST_SHOWN
       ? ['', `… and ${problems.length - MOST_SHOWN} more; --json lists them.`]
       : []),

@@ -1,4 +1,5 @@
 /** `lango mcp login`, `logout` and `status`: logins to the MCP servers that the agent takes tools from. */
+
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -12,6 +13,7 @@ import { hasAuthorization, loginCommand, loginEndsAt, type McpLogin } from '../t
 import { logIn, logOut } from '../tools/mcp-oauth.js'
 import type { Flags } from './command.js'
 import { interruptible } from './interruptible.js'
+import type { Io } from './io.js'
 import { loadSettings } from './open-runtime.js'
 import { lineWidth, note, print, printJson, stylesOf, tableLines } from './output.js'
 import { plainLine } from './plain-text.js'
@@ -20,8 +22,8 @@ import { count, localTime } from './wording.js'
 type ServerSettings = LangoConfig['mcpServers'][string]
 
 /** `lango mcp login`. */
-export async function loginToMcp([server = '']: readonly string[], flags: Flags): Promise<number> {
-  const { config } = await loadSettings(flags, { runs: true })
+export async function loginToMcp(io: Io, [server = '']: readonly string[], flags: Flags): Promise<number> {
+  const { config } = await loadSettings(io, flags, { runs: true })
   const settings = serverOf(server, config)
   const { url, headers, oauth } = settings
   if (url === undefined)
@@ -32,8 +34,8 @@ export async function loginToMcp([server = '']: readonly string[], flags: Flags)
     throw refused(
       `MCP server "${server}" has an \`authorization\` header, which is used instead of a login. Remove it from \`headers\` first.`,
     )
-  const logins = mcpLogins()
-  return interruptible(async signal => {
+  const logins = mcpLogins(io.env)
+  return interruptible(io, async signal => {
     const login = await withinTime(signal, each =>
       logIn({
         server,
@@ -42,15 +44,16 @@ export async function loginToMcp([server = '']: readonly string[], flags: Flags)
         oauth: { ...oauth, ...defined({ scope: flags.scope }) },
         logins,
         signal: each,
-        open: address => showAddress(address, flags),
-        pasted: flags.browser === false ? pastedLine(each) : undefined,
+        open: address => showAddress(io, address, flags),
+        pasted: flags.browser === false ? pastedLine(io, each) : undefined,
       }),
     )
     const tools = await countTools(server, settings, logins)
     if (flags.json)
-      await printJson({ server, ...(login ? loginFacts(login) : { login: 'none', url }), tools })
+      await printJson(io, { server, ...(login ? loginFacts(login) : { login: 'none', url }), tools })
     else
       await print(
+        io,
         login
           ? `Logged in to "${server}": ${count(tools, 'tool')}.\n`
           : `"${server}" asks for no login: ${count(tools, 'tool')}.\n`,
@@ -60,28 +63,28 @@ export async function loginToMcp([server = '']: readonly string[], flags: Flags)
 }
 
 /** `lango mcp logout`. */
-export async function logoutOfMcp([server = '']: readonly string[], flags: Flags): Promise<number> {
+export async function logoutOfMcp(io: Io, [server = '']: readonly string[], flags: Flags): Promise<number> {
   const isAddress = /^https?:\/\//i.test(server)
-  const url = isAddress ? server : await configuredUrl(server, flags)
-  const logins = mcpLogins()
+  const url = isAddress ? server : await configuredUrl(io, server, flags)
+  const logins = mcpLogins(io.env)
   const login = url === undefined ? undefined : await logins.read(url)
   if (!login)
     throw refused(`There is no login to "${plainLine(server)}". "lango mcp status" lists the logins.`)
   const { revoked } = await logOut(login, logins)
-  if (flags.json) await printJson({ url: login.url, revoked })
+  if (flags.json) await printJson(io, { url: login.url, revoked })
   else {
     const rest = revoked
       ? 'its authorization server has revoked the tokens'
       : 'the tokens are deleted here, but its authorization server did not revoke them'
-    await print(`Logged out of "${plainLine(server)}": ${rest}.\n`)
+    await print(io, `Logged out of "${plainLine(server)}": ${rest}.\n`)
   }
   return 0
 }
 
 /** `lango mcp status`. */
-export async function mcpStatus(flags: Flags): Promise<number> {
-  const { config } = await loadSettings(flags, { runs: false })
-  const stored = await mcpLogins().list()
+export async function mcpStatus(io: Io, flags: Flags): Promise<number> {
+  const { config } = await loadSettings(io, flags, { runs: false })
+  const stored = await mcpLogins(io.env).list()
   const servers = Object.entries(config.mcpServers).map(([server, settings]) => {
     const { url, command } = settings
     if (url === undefined) return { server, command, login: 'program' }
@@ -93,11 +96,11 @@ export async function mcpStatus(flags: Flags): Promise<number> {
     .filter(({ url }) => !servers.some(each => 'url' in each && each.url === url))
     .map(login => ({ server: null, ...loginFacts(login) }))
   if (flags.json) {
-    await printJson({ servers: [...servers, ...others] })
+    await printJson(io, { servers: [...servers, ...others] })
     return 0
   }
   if (servers.length + others.length === 0) {
-    await print('No MCP servers are configured, and no logins are stored.\n')
+    await print(io, 'No MCP servers are configured, and no logins are stored.\n')
     return 0
   }
   const rows = [...servers, ...others].map(row => [
@@ -110,8 +113,8 @@ export async function mcpStatus(flags: Flags): Promise<number> {
     { title: 'ADDRESS', flexible: true, least: 16 },
     { title: 'LOGIN', least: 12 },
   ]
-  const [titles = '', ...lines] = tableLines(columns, rows, lineWidth())
-  await print(`${[stylesOf(process.stdout).bold(titles), ...lines].join('\n')}\n`)
+  const [titles = '', ...lines] = tableLines(columns, rows, lineWidth(io))
+  await print(io, `${[stylesOf(io, io.stdout).bold(titles), ...lines].join('\n')}\n`)
   return 0
 }
 
@@ -154,8 +157,8 @@ function serverOf(server: string, { mcpServers }: LangoConfig): ServerSettings {
   throw refused(`The configuration has no MCP server "${plainLine(server)}" in \`mcpServers\`. ${known}`)
 }
 
-async function configuredUrl(server: string, flags: Flags): Promise<string | undefined> {
-  const { config } = await loadSettings(flags, { runs: false })
+async function configuredUrl(io: Io, server: string, flags: Flags): Promise<string | undefined> {
+  const { config } = await loadSettings(io, flags, { runs: false })
   return serverOf(server, config).url
 }
 
@@ -198,21 +201,24 @@ async function withinTime<Result>(
 }
 
 /** The address goes to standard error: standard output is for the result. */
-function showAddress(address: URL, flags: Flags): void {
+function showAddress(io: Io, address: URL, flags: Flags): void {
   if (flags.browser === false) {
-    note(`Open this address in a browser:\n\n${address.href}\n`)
-    note('If the browser is on another machine, paste the address here that it cannot open after the login:')
+    note(io, `Open this address in a browser:\n\n${address.href}\n`)
+    note(
+      io,
+      'If the browser is on another machine, paste the address here that it cannot open after the login:',
+    )
     return
   }
-  note(`Opening a browser. If none opens, open this address:\n\n${address.href}\n`)
-  openBrowser(address)
+  note(io, `Opening a browser. If none opens, open this address:\n\n${address.href}\n`)
+  openBrowser(io, address)
 }
 
-function openBrowser({ protocol, href }: URL): void {
+function openBrowser(io: Io, { protocol, href }: URL): void {
   if (protocol !== 'https:' && protocol !== 'http:') return
   const [command, ...args] = BROWSERS[process.platform] ?? ['xdg-open']
-  const child = spawn(command ?? '', [...args, href], { stdio: 'ignore', detached: true })
-  child.on('error', () => note('No browser could be started.'))
+  const child = spawn(command ?? '', [...args, href], { env: io.env, stdio: 'ignore', detached: true })
+  child.on('error', () => note(io, 'No browser could be started.'))
   child.unref()
 }
 
@@ -223,9 +229,9 @@ const BROWSERS: Readonly<Partial<Record<NodeJS.Platform, readonly string[]>>> = 
 }
 
 /** The first line that is typed. The end of input is no answer: the browser may still come. */
-function pastedLine(signal: AbortSignal): Promise<string> {
+function pastedLine(io: Io, signal: AbortSignal): Promise<string> {
   return new Promise(resolve => {
-    const lines = createInterface({ input: process.stdin })
+    const lines = createInterface({ input: io.stdin })
     lines.on('line', line => {
       if (line.trim() === '') return
       resolve(line.trim())
@@ -233,7 +239,7 @@ function pastedLine(signal: AbortSignal): Promise<string> {
     })
     const stop = () => {
       lines.close()
-      process.stdin.destroy()
+      io.stdin.destroy()
     }
     signal.addEventListener('abort', stop, { once: true })
   })

@@ -1,14 +1,16 @@
 /** `lango mcp`: Lango and the Model Context Protocol. */
+
 import { loadOptional } from '../packages.js'
 import type { Flags } from './command.js'
+import type { Io } from './io.js'
 import { loadSettings, runtimeOptions } from './open-runtime.js'
 import { protocolLogger, takeOutput, untilClosed } from './protocol-stdio.js'
 import { version } from './version.js'
 
 /** Serves one client on standard input and output until it closes them, or until a signal. */
-export async function serveMcp(flags: Flags): Promise<number> {
-  const output = takeOutput()
-  const loaded = await loadSettings({ ...flags, json: true }, { runs: true })
+export async function serveMcp(io: Io, flags: Flags): Promise<number> {
+  const output = takeOutput(io)
+  const loaded = await loadSettings(io, { ...flags, json: true }, { runs: true })
   const [{ StdioServerTransport }, { McpServer }, { createMcpServer }] = await loadOptional('mcp', () =>
     Promise.all([
       import('@modelcontextprotocol/sdk/server/stdio.js'),
@@ -29,12 +31,12 @@ export async function serveMcp(flags: Flags): Promise<number> {
       owner,
       version: version(),
       start: input => runtime.start(input),
-      doctor: async () => ({ checks: await checksOf({ ...flags, offline: true }) }),
+      doctor: async () => ({ checks: await checksOf(io, { ...flags, offline: true }) }),
     })
-    await server.connect(new StdioServerTransport(process.stdin, output))
-    await untilClosed()
+    await server.connect(new StdioServerTransport(io.stdin, output))
+    await untilClosed(io)
     await server.close()
-    process.stdin.destroy()
+    io.stdin.destroy()
     return 0
   } finally {
     await runtime.close()

@@ -6,28 +6,33 @@ import { messageLine } from '../memory/recall.js'
 import type { SessionKey } from '../session/message.js'
 import type { StoredObservation } from '../session/session-memory.js'
 import { type Flags, wholeNumber } from './command.js'
+import type { Io } from './io.js'
 import { findSession, withStore } from './open-command-store.js'
 import { note, print, printJson } from './output.js'
 import { plainLine } from './plain-text.js'
 import { count } from './wording.js'
 
 /** `lango memory list`. */
-export async function listMemory([sessionId = '']: readonly string[], flags: Flags): Promise<number> {
-  return withMemory(sessionId, flags, async (store, key) => {
+export async function listMemory(io: Io, [sessionId = '']: readonly string[], flags: Flags): Promise<number> {
+  return withMemory(io, sessionId, flags, async (store, key) => {
     const progress = await store.memory.progress(key)
     const all = flags.all === true
     const observations = await readAll(store, key, !all)
-    if (flags.json) await printJson({ ...progress, notes: observations })
-    else if (observations.length === 0) note(`Nothing is noted about session "${sessionId}".`)
-    else await print(`${observations.map(noteLine).join('\n')}\n`)
+    if (flags.json) await printJson(io, { ...progress, notes: observations })
+    else if (observations.length === 0) note(io, `Nothing is noted about session "${sessionId}".`)
+    else await print(io, `${observations.map(noteLine).join('\n')}\n`)
     return 0
   })
 }
 
 /** `lango memory show`. */
-export async function showMemory([sessionId = '', text]: readonly string[], flags: Flags): Promise<number> {
+export async function showMemory(
+  io: Io,
+  [sessionId = '', text]: readonly string[],
+  flags: Flags,
+): Promise<number> {
   const number = wholeNumber('the number of the note', text, 1) ?? 1
-  return withMemory(sessionId, flags, async (store, key) => {
+  return withMemory(io, sessionId, flags, async (store, key) => {
     const observation = await find(store, key, number)
     const { fromSeq, toSeq } = observation
     const last = Math.min(toSeq, fromSeq + MOST_SOURCES - 1)
@@ -36,10 +41,11 @@ export async function showMemory([sessionId = '', text]: readonly string[], flag
     const made = (await readAll(store, key, false)).filter(
       ({ supersededBy, number: own }) => supersededBy === number && own !== number,
     )
-    if (flags.json) await printJson({ note: observation, replaces: made, messages })
+    if (flags.json) await printJson(io, { note: observation, replaces: made, messages })
     else {
       const lines = messages.map(message => `  ${message.seq}  ${plainLine(messageLine(message))}`)
       await print(
+        io,
         `${[noteLine(observation), ...made.map(each => `  replaces ${noteLine(each)}`), ...lines].join('\n')}\n`,
       )
     }
@@ -51,6 +57,7 @@ const MOST_SOURCES = 200
 
 /** `lango memory forget`. */
 export async function forgetMemory(
+  io: Io,
   [sessionId = '', ...texts]: readonly string[],
   flags: Flags,
 ): Promise<number> {
@@ -60,25 +67,30 @@ export async function forgetMemory(
       'invalid-argument',
       'Name the numbers of notes, or give --all for every note of the session.',
     )
-  return withMemory(sessionId, flags, async (store, key) => {
+  return withMemory(io, sessionId, flags, async (store, key) => {
     const known = await readAll(store, key, false)
     const chosen = flags.all === true ? known.map(({ number }) => number) : numbers
     for (const number of chosen) await find(store, key, number)
     const forgotten = chosen.length === 0 ? 0 : await store.memory.forget(key, chosen)
-    if (flags.json) await printJson({ forgotten })
-    else await print(`${count(forgotten, 'note')} forgotten.\n`)
+    if (flags.json) await printJson(io, { forgotten })
+    else await print(io, `${count(forgotten, 'note')} forgotten.\n`)
     return 0
   })
 }
 
 /** `lango memory rebuild`. */
-export async function rebuildMemory([sessionId = '']: readonly string[], flags: Flags): Promise<number> {
-  return withMemory(sessionId, flags, async (store, key) => {
+export async function rebuildMemory(
+  io: Io,
+  [sessionId = '']: readonly string[],
+  flags: Flags,
+): Promise<number> {
+  return withMemory(io, sessionId, flags, async (store, key) => {
     await store.memory.reset(key, { index: true, observations: true })
     const { indexed } = await indexSession(store, key)
-    if (flags.json) await printJson({ indexed })
+    if (flags.json) await printJson(io, { indexed })
     else
       await print(
+        io,
         `${count(indexed, 'message')} indexed. Notes are taken again by the next run of the session.\n`,
       )
     return 0
@@ -86,20 +98,25 @@ export async function rebuildMemory([sessionId = '']: readonly string[], flags: 
 }
 
 /** `lango memory export`: one line of JSON for each note, those that were superseded included. */
-export async function exportMemory([sessionId = '']: readonly string[], flags: Flags): Promise<number> {
-  return withMemory(sessionId, flags, async (store, key) => {
+export async function exportMemory(
+  io: Io,
+  [sessionId = '']: readonly string[],
+  flags: Flags,
+): Promise<number> {
+  return withMemory(io, sessionId, flags, async (store, key) => {
     for (const observation of await readAll(store, key, false))
-      await print(`${JSON.stringify(observation)}\n`)
+      await print(io, `${JSON.stringify(observation)}\n`)
     return 0
   })
 }
 
 async function withMemory(
+  io: Io,
   sessionId: string,
   flags: Flags,
   work: (store: MemoryCapableStore, key: SessionKey) => Promise<number>,
 ): Promise<number> {
-  return withStore(flags, async opened => {
+  return withStore(io, flags, async opened => {
     const key = await findSession(opened, sessionId, flags.user)
     // A store of the command line is one of Lango's own.
     return work(opened.store as MemoryCapableStore, key)

@@ -3,15 +3,16 @@ import { AgentError } from '../errors.js'
 import type { ModelChoice } from '../runtime/info.js'
 import { isFree } from '../session/usage.js'
 import type { Flags } from './command.js'
+import type { Io } from './io.js'
 import { loadSettings } from './open-runtime.js'
 import { type Column, lineWidth, print, printJson, stylesOf, tableLines } from './output.js'
 
 import { compact } from './wording.js'
 
 /** `lango models`. */
-export async function models(flags: Flags): Promise<number> {
+export async function models(io: Io, flags: Flags): Promise<number> {
   const [{ config, env, model }, { listModels, listProviders, pricesAsOf }] = await Promise.all([
-    loadSettings(flags, { runs: false }),
+    loadSettings(io, flags, { runs: false }),
     import('../runtime/models.js'),
   ])
   // The schema has checked it: options, or a provider made in code.
@@ -29,8 +30,8 @@ export async function models(flags: Flags): Promise<number> {
   }
   const found = listModels(options).filter(each => provider === undefined || each.provider === provider)
   const shown = providers.filter(each => provider === undefined || each.provider === provider)
-  if (flags.json) await printJson({ default: model ?? null, models: found, providers: shown })
-  else await show(found, shown, { model, pricesAsOf })
+  if (flags.json) await printJson(io, { default: model ?? null, models: found, providers: shown })
+  else await show(io, found, shown, { model, pricesAsOf })
   return 0
 }
 
@@ -39,19 +40,21 @@ type ShownProvider = ReturnType<ListProviders>[number]
 type ListProviders = typeof import('../runtime/models.js').listProviders
 
 async function show(
+  io: Io,
   found: readonly ModelChoice[],
   providers: readonly ShownProvider[],
   { model, pricesAsOf }: { model: string | undefined; pricesAsOf: string },
 ): Promise<void> {
-  const { bold, dim } = stylesOf(process.stdout)
+  const { bold, dim } = stylesOf(io, io.stdout)
   if (found.length > 0) {
-    const [titles = '', ...lines] = modelTable(found, lineWidth())
-    await print(`${[bold(titles), ...lines].join('\n')}\n\n`)
+    const [titles = '', ...lines] = modelTable(found, lineWidth(io))
+    await print(io, `${[bold(titles), ...lines].join('\n')}\n\n`)
   }
   const bare = providers.filter(({ provider }) => !found.some(each => each.provider === provider))
   if (bare.length > 0) {
     const names = bare.map(each => `${each.provider} (${keyState(each)})`)
     await print(
+      io,
       `Any model of these providers, as provider/model:\n${names.map(name => `  ${name}\n`).join('')}\n`,
     )
   }
@@ -61,9 +64,9 @@ async function show(
   )
   if (missing.length > 0) {
     const variables = missing.map(({ keyVariable }) => keyVariable).join(', ')
-    await print(`Missing keys: set ${variables}.\n`)
+    await print(io, `Missing keys: set ${variables}.\n`)
   }
-  await print(`${dim(`Prices in $ per million tokens, ${pricesAsOf}.\nDefault model: ${named}.`)}\n`)
+  await print(io, `${dim(`Prices in $ per million tokens, ${pricesAsOf}.\nDefault model: ${named}.`)}\n`)
 }
 
 function keyState({ keyPresent, keyVariable, findsCredentials, missingVariable }: ShownProvider): string {

@@ -8,5 +8,5 @@ test.each([
   [{ npm_command: 'run', npm_lifecycle_event: 'chat' }, 'chat', 'npm run chat --'],
   [{ npm_command: 'run', npm_lifecycle_event: 'chat' }, 'run', 'npx lango run'],
 ])('what is suggested can be typed: %j', (env, command, line) => {
-  expect(called(command, env)).toBe(line)
+  expect(called({ env }, command)).toBe(line)
 })

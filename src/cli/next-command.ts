@@ -1,10 +1,12 @@
 /** Suggested commands, with the flags that lead to the same store, app and user. */
+
 import { redactText } from '../base/redact.js'
 import type { Flags } from './command.js'
+import type { Io } from './io.js'
 import { plainLine } from './plain-text.js'
 
 /** How to type a command here: `npx` and the scripts of a clone put no `lango` on the path. */
-export function called(command: string, env: NodeJS.ProcessEnv = process.env): string {
+export function called({ env }: Pick<Io, 'env'>, command: string): string {
   if (env.npm_lifecycle_event === 'chat' && command === 'chat') return 'npm run chat --'
   const byNpx = env.npm_command === 'exec' && /^'?lango\b/.test(env.npm_lifecycle_script ?? '')
   const inClone = env.npm_lifecycle_event === 'chat' || env.npm_lifecycle_event === 'start'

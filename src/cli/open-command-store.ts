@@ -7,7 +7,8 @@ import type { SessionKey } from '../session/message.js'
 import type { SessionStore } from '../session/session-store.js'
 import { inspectStore, openStore } from '../store/open-store.js'
 import type { Flags } from './command.js'
-import { settleTrust } from './settle-trust.js'
+import type { Io } from './io.js'
+import { openFolder } from './open-folder.js'
 
 /** The store of a command, and the app whose sessions it reads. */
 export interface CommandStore {
@@ -20,11 +21,12 @@ export interface CommandStore {
  * file is created only with `creates`; otherwise it is an empty store.
  */
 export async function withStore<Result>(
+  io: Io,
   flags: Flags,
   work: (opened: CommandStore) => Promise<Result>,
   { creates = false } = {},
 ): Promise<Result> {
-  const settings = await storeSettings(flags)
+  const settings = await storeSettings(io, flags)
   const isAbsent = !creates && (await isAbsentFile(settings.store))
   const opened = await openStore(isAbsent ? 'memory:' : settings.store)
   const store = await withArtifacts(opened, settings)
@@ -43,14 +45,9 @@ async function withArtifacts(store: SessionStore, { artifacts }: StoreSettings):
 }
 
 /** The store that flags, environment or configuration name, and the app. */
-export async function storeSettings(flags: Flags): Promise<StoreSettings> {
-  const skipped = await settleTrust(flags, { runs: false })
-  return loadStoreSettings({
-    file: flags.config,
-    app: flags.app,
-    store: flags.store,
-    trusted: skipped.length === 0,
-  })
+export async function storeSettings(io: Io, flags: Flags): Promise<StoreSettings> {
+  const { from } = await openFolder(io, flags, { runs: false })
+  return loadStoreSettings({ ...from, file: flags.config, app: flags.app, store: flags.store })
 }
 
 /** A quick check of the path first; the store itself is loaded only when nothing is found there. */

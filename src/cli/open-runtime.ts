@@ -2,6 +2,7 @@
  * From command-line flags to a runtime: finds and checks the configuration and passes it to `createRuntime`.
  * Without a configuration and an agent file, a default agent with the built-in tools is used.
  */
+
 import { defined } from '../base/defined.js'
 import { isRecord } from '../base/is-record.js'
 import type { LangoConfig, LangoConfigInput } from '../config/config.js'
@@ -13,6 +14,7 @@ import type { Runtime } from '../runtime/runtime.js'
 import type { ModelOptions } from '../session/model-options.js'
 import type { Budget } from '../session/usage.js'
 import { requireModelPackage } from './installed-packages.js'
+import type { Io } from './io.js'
 import type { TrustOptions } from './settle-trust.js'
 
 /** What every command that runs or reads sessions takes. */
@@ -65,20 +67,20 @@ export interface OpenedRuntime {
  * only reads gets the settings that need no trust.
  */
 export async function loadSettings(
+  io: Io,
   flags: CommonFlags,
-  { cwd = process.cwd(), runs }: TrustOptions,
+  { cwd = io.cwd, runs }: TrustOptions,
 ): Promise<LoadedSettings> {
-  const [{ loadConfig }, { settleTrust }] = await Promise.all([
+  const [{ loadConfig }, { openFolder }] = await Promise.all([
     import('../config/load-config.js'),
-    import('./settle-trust.js'),
+    import('./open-folder.js'),
   ])
-  const skipped = await settleTrust(flags, { cwd, runs })
+  const { from, skipped } = await openFolder(io, flags, { cwd, runs })
   const overrides: LangoConfigInput = defined({
     ...{ store: flags.store, app: flags.app },
     engine: engineOf(flags),
   })
-  const trusted = skipped.length === 0
-  const loaded = { ...(await loadConfig({ cwd, file: flags.config, overrides, trusted })), skipped }
+  const loaded = { ...(await loadConfig({ ...from, file: flags.config, overrides })), skipped }
   const { agent } = loaded.config
   if (flags.agent !== undefined) {
     const [{ resolve }, { existsSync }] = await Promise.all([import('node:path'), import('node:fs')])
@@ -132,8 +134,8 @@ export async function runtimeOptions(loaded: LoadedConfig, logger?: Logger): Pro
 }
 
 /** Loads the configuration and opens the runtime. ADK is not loaded yet. */
-export async function openRuntime(flags: CommonFlags, logger?: Logger): Promise<OpenedRuntime> {
-  const loaded = await loadSettings(flags, { runs: true })
+export async function openRuntime(io: Io, flags: CommonFlags, logger?: Logger): Promise<OpenedRuntime> {
+  const loaded = await loadSettings(io, flags, { runs: true })
   await requireModelPackage(loaded)
   const [{ createRuntime }, options] = await Promise.all([
     import('../runtime/runtime.js'),
@@ -144,7 +146,7 @@ export async function openRuntime(flags: CommonFlags, logger?: Logger): Promise<
 }
 
 /** What the flags ask models for. Values are checked with the input of the run. */
-export async function modelOptions(flags: ModelFlags): Promise<ModelOptions & { budget?: Budget }> {
+export async function modelOptions(io: Io, flags: ModelFlags): Promise<ModelOptions & { budget?: Budget }> {
   const { temperature, fallback, schema, 'max-output-tokens': tokens } = flags
   return defined({
     // What is no level is refused with the list of levels.
@@ -153,7 +155,7 @@ export async function modelOptions(flags: ModelFlags): Promise<ModelOptions & { 
     maxOutputTokens: tokens === undefined ? undefined : Number(tokens),
     fallback,
     budget: flags.budget === undefined ? undefined : { perRunUsd: dollars(flags.budget) },
-    outputSchema: schema === undefined ? undefined : await readSchema(schema),
+    outputSchema: schema === undefined ? undefined : await readSchema(io, schema),
   })
 }
 
@@ -166,10 +168,10 @@ function dollars(text: string): number {
   )
 }
 
-async function readSchema(file: string): Promise<Readonly<Record<string, unknown>>> {
-  const { readFile } = await import('node:fs/promises')
+async function readSchema(io: Io, file: string): Promise<Readonly<Record<string, unknown>>> {
+  const [{ resolve }, { readFile }] = await Promise.all([import('node:path'), import('node:fs/promises')])
   try {
-    const schema: unknown = JSON.parse(await readFile(file, 'utf8'))
+    const schema: unknown = JSON.parse(await readFile(resolve(io.cwd, file), 'utf8'))
     if (isRecord(schema)) return schema
   } catch (cause) {
     const message = `Cannot read the schema ${file}: ${messageOf(cause)}. Give a file with a JSON schema.`

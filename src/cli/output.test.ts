@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import type { OutputStream } from './io.js'
 import { type Column, Progress, tableLines } from './output.js'
 import { textWidth } from './plain-text.js'
 
@@ -36,8 +37,8 @@ afterEach(() => {
 /** Counts to 100, a quarter of a second each, and returns what was written. */
 function count(isTTY: boolean, steps: number): string[] {
   const written: string[] = []
-  const stream = { isTTY, write: (text: string) => written.push(text) } as unknown as NodeJS.WriteStream
-  const progress = new Progress(stream)
+  const stderr = { isTTY, write: (text: string) => written.push(text) } as unknown as OutputStream
+  const progress = new Progress({ stderr })
   for (let step = 1; step <= steps; step += 1) {
     vi.advanceTimersByTime(250)
     progress.report(() => `step ${step}`)
@@ -56,8 +57,9 @@ test('on a terminal one line is rewritten and wiped at the end', () => {
 
 test('on a narrow terminal the line is cut, because a line that wraps cannot be written over', () => {
   const written: string[] = []
-  const stream = { isTTY: true, columns: 12, write: (text: string) => written.push(text) }
-  const progress = new Progress(stream as unknown as NodeJS.WriteStream)
+  const write = (text: string) => written.push(text)
+  const stderr = { isTTY: true, columns: 12, write } as unknown as OutputStream
+  const progress = new Progress({ stderr })
   vi.advanceTimersByTime(1000)
   progress.report(() => 'exported 3,000 sessions')
   expect(written).toEqual(['\rexported 3…\u001b[K'])

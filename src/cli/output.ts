@@ -1,57 +1,29 @@
-/** Standard output and standard error: colours only on a terminal, tables, progress, and closed pipes. */
+/** Standard output and standard error: colours only on a terminal, tables and progress. */
+import type { Io, OutputStream } from './io.js'
 import { fitText, padText, textWidth } from './plain-text.js'
 
-let colorAllowed = true
-let whenPipeCloses = (): void => {
-  process.exit(0)
-}
-
-/** Forbids colours for the rest of the process. */
-export function forbidColor(): void {
-  colorAllowed = false
-}
-
-/**
- * Handles a reader that closes its pipe early (`| head`). That is no error: the process exits with 0, or runs what
- * `onClosedPipe` has set.
- */
-export function guardPipes(): void {
-  process.stdout.on('error', error => {
-    if (!isClosedPipe(error)) throw error
-    whenPipeCloses()
-  })
-  process.stderr.on('error', error => {
-    if (!isClosedPipe(error)) throw error
-  })
-}
-
-/** Sets what to do instead of exiting when the reader of standard output closes its pipe. */
-export function onClosedPipe(action: () => void): void {
-  whenPipeCloses = action
-}
-
 /** Writes to standard output and waits while its reader is slow. */
-export async function print(text: string): Promise<void> {
-  if (process.stdout.write(text) || process.stdout.destroyed) return
+export async function print(io: Io, text: string): Promise<void> {
+  if (io.stdout.write(text) || io.stdout.destroyed) return
   await new Promise<void>(resolve => {
     const done = () => {
-      process.stdout.off('drain', done)
-      process.stdout.off('close', done)
+      io.stdout.off('drain', done)
+      io.stdout.off('close', done)
       resolve()
     }
-    process.stdout.on('drain', done)
-    process.stdout.on('close', done)
+    io.stdout.on('drain', done)
+    io.stdout.on('close', done)
   })
 }
 
 /** One JSON document on standard output. */
-export function printJson(value: unknown): Promise<void> {
-  return print(`${JSON.stringify(value, null, 2)}\n`)
+export function printJson(io: Io, value: unknown): Promise<void> {
+  return print(io, `${JSON.stringify(value, null, 2)}\n`)
 }
 
 /** A line on standard error, for what a person wants to know and a pipe must not get. */
-export function note(text: string): void {
-  process.stderr.write(`${text}\n`)
+export function note(io: Pick<Io, 'stderr'>, text: string): void {
+  io.stderr.write(`${text}\n`)
 }
 
 export interface Styles {
@@ -63,8 +35,8 @@ export interface Styles {
 }
 
 /** Text styles for a stream; without effect on anything but a terminal. */
-export function stylesOf(stream: { isTTY?: boolean }): Styles {
-  const shown = colorAllowed && stream.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== 'dumb'
+export function stylesOf({ env, color }: Pick<Io, 'env' | 'color'>, stream: OutputStream): Styles {
+  const shown = color && stream.isTTY === true && !env.NO_COLOR && env.TERM !== 'dumb'
   const style = (on: number, off: number) => (text: string) =>
     shown && text !== '' ? `\u001b[${on}m${text}\u001b[${off}m` : text
   return {
@@ -77,14 +49,9 @@ export function stylesOf(stream: { isTTY?: boolean }): Styles {
 }
 
 /** The width of a line: the terminal's, COLUMNS, or 120. */
-export function lineWidth(): number {
-  const width = process.stdout.columns ?? Number(process.env.COLUMNS)
+export function lineWidth(io: Io): number {
+  const width = io.stdout.columns ?? Number(io.env.COLUMNS)
   return Number.isFinite(width) && width > 0 ? Math.max(40, width) : 120
-}
-
-function isClosedPipe(error: Error & { code?: unknown }): boolean {
-  // A closed terminal reports EIO.
-  return error.code === 'EPIPE' || error.code === 'EIO' || error.code === 'ERR_STREAM_DESTROYED'
 }
 
 export interface Column {
@@ -147,13 +114,13 @@ function sum(numbers: readonly number[]): number {
 
 /** Reports the progress of a long task on standard error. A task that ends within half a second reports nothing. */
 export class Progress {
-  readonly #stream: NodeJS.WriteStream
+  readonly #stream: OutputStream
   readonly #startedAt = Date.now()
   #reportedAt = Date.now()
   #isShown = false
 
-  constructor(stream: NodeJS.WriteStream = process.stderr) {
-    this.#stream = stream
+  constructor({ stderr }: Pick<Io, 'stderr'>) {
+    this.#stream = stderr
   }
 
   /** `describe` returns the state of the task, as in "exported 1,000 of 5,000 messages". */

@@ -1,15 +1,15 @@
 /** Standard input and output for a protocol: nothing else may write to them. */
+
 import { Writable } from 'node:stream'
 import type { LoadedConfig } from '../config/load-config.js'
 import type { ClosableLogger } from '../observe/log.js'
-import { onClosedPipe } from './output.js'
+import type { Io } from './io.js'
 
 /**
  * Standard output for a protocol alone. Whatever else writes to it from now on, such as `console.log` in an agent
  * file, goes to standard error.
  */
-export function takeOutput(): Writable {
-  const { stdout, stderr } = process
+export function takeOutput({ stdout, stderr }: Io): Writable {
   const write = stdout.write.bind(stdout)
   stdout.write = stderr.write.bind(stderr) as typeof stdout.write
   return new Writable({
@@ -18,14 +18,14 @@ export function takeOutput(): Writable {
 }
 
 /** Resolves when the client closes standard input or output, or on the first signal; the second one exits at once. */
-export async function untilClosed(): Promise<void> {
+export async function untilClosed(io: Io): Promise<void> {
   const signals = ['SIGINT', 'SIGTERM'] as const
   await new Promise<void>(resolve => {
-    onClosedPipe(resolve)
-    for (const event of ['end', 'close', 'error']) process.stdin.once(event, () => resolve())
-    for (const signal of signals) process.once(signal, () => resolve())
+    io.onClosedPipe(resolve)
+    for (const event of ['end', 'close', 'error']) io.stdin.once(event, () => resolve())
+    for (const signal of signals) io.signals.once(signal, () => resolve())
   })
-  for (const signal of signals) process.once(signal, () => process.exit(130))
+  for (const signal of signals) io.signals.once(signal, () => io.exit(130))
 }
 
 /** The log of a program that another one has started: warnings, unless a level is configured. */

@@ -1,28 +1,33 @@
-import { expect, test, vi } from 'vitest'
+import { Writable } from 'node:stream'
+import { expect, test } from 'vitest'
 import type { RunEvent, RunEventBody, RunRepair } from '../run/run-event.js'
 import { RunPrinter } from './run-printer.js'
 
 function printed(bodies: readonly RunEventBody[], streams: boolean): { out: string; err: string } {
   let out = ''
   let err = ''
-  const errors = vi.spyOn(process.stderr, 'write').mockImplementation(text => {
-    err += String(text)
-    return true
+  const stderr = new Writable({
+    write(chunk, _encoding, done) {
+      err += String(chunk)
+      done()
+    },
   })
   const write = (text: string) => {
     out += text
   }
-  const printer = new RunPrinter({
-    streams,
-    quiet: false,
-    isTerminal: false,
-    clean: undefined,
-    write,
-    demoNotice: '',
-  })
+  const printer = new RunPrinter(
+    { stderr, env: {}, color: true },
+    {
+      streams,
+      quiet: false,
+      isTerminal: false,
+      clean: undefined,
+      write,
+      demoNotice: '',
+    },
+  )
   for (const [index, body] of bodies.entries())
     printer.show({ ...body, sessionId: 's', runId: 'r', seq: index + 1 } as RunEvent)
-  errors.mockRestore()
   return { out, err }
 }
 

@@ -1,4 +1,5 @@
 /** What `lango run` and `lango runs resume` print of a run, what they ask, and their exit codes. */
+
 import { breaksIn, withoutBreaks } from '../base/prefix-break.js'
 import { AgentError, messageOf } from '../errors.js'
 import { OpenQuestions, type RunQuestion } from '../run/open-questions.js'
@@ -11,6 +12,7 @@ import { answerExample, questionText } from '../transcript/questions.js'
 import { breakText } from '../transcript/receipt-marks.js'
 import { ask, askOutcome, canAsk } from './ask.js'
 import type { Flags } from './command.js'
+import type { Io } from './io.js'
 import { called, givenFlags, quoted } from './next-command.js'
 import type { OpenedRuntime } from './open-runtime.js'
 import { note, type Styles, stylesOf } from './output.js'
@@ -48,6 +50,7 @@ export interface ReadRun {
 
 /** Shows events to the end of the run, or until it waits; asks about outcomes where that is wanted. */
 export async function readRun(
+  io: Io,
   events: AsyncIterable<RunEvent>,
   { runtime, flags, show, stop, shownThrough = 0 }: ReadOptions,
 ): Promise<ReadRun> {
@@ -59,10 +62,10 @@ export async function readRun(
       if (event.seq > shownThrough) show(event)
       questions.add(event)
       if (event.type === 'tool-unknown' && event.asks && !flags.wait)
-        void decideOutcome(event, flags, AbortSignal.any([stop.signal, over.signal]))
+        void decideOutcome(io, event, flags, AbortSignal.any([stop.signal, over.signal]))
           .then(said => runtime.answer(event.runId, event.id, said))
           // It has ended, or has an answer from elsewhere, or the answer does not fit: then it still waits.
-          .catch(error => isRefused(error) && note(messageOf(error)))
+          .catch(error => isRefused(error) && note(io, messageOf(error)))
       Object.assign(found, { runId: event.runId, sessionId: event.sessionId })
       if (event.type === 'run-finish') found.finishReason = event.finishReason
     }
@@ -75,30 +78,43 @@ export async function readRun(
 }
 
 /** Says what a run waits for, and how to answer it. */
-export async function printWaiting({ runId, sessionId, questions }: ReadRun, flags: Flags): Promise<void> {
+export async function printWaiting(
+  io: Io,
+  { runId, sessionId, questions }: ReadRun,
+  flags: Flags,
+): Promise<void> {
   if (flags.json) {
-    process.stdout.write(`${JSON.stringify({ type: 'waiting', runId, sessionId, waitsFor: questions })}\n`)
+    io.stdout.write(`${JSON.stringify({ type: 'waiting', runId, sessionId, waitsFor: questions })}\n`)
     return
   }
   const place = givenFlags(flags, ['config', 'store', 'app', 'trust'])
-  note(`Run ${runId} waits for an answer.`)
+  note(io, `Run ${runId} waits for an answer.`)
   for (const question of questions) {
     const answer = answerExample(question)
-    note(`${plainLine(questionText(question))}: ${fitText(plainLine(JSON.stringify(question.args)), 400)}`)
-    note(`Answer with: ${called('runs answer')} ${runId} ${quoted(question.callId)} ${answer}${place}`)
+    note(
+      io,
+      `${plainLine(questionText(question))}: ${fitText(plainLine(JSON.stringify(question.args)), 400)}`,
+    )
+    note(
+      io,
+      `Answer with: ${called(io, 'runs answer')} ${runId} ${quoted(question.callId)} ${answer}${place}`,
+    )
   }
-  note(`A server on the store continues the run; ${called('runs resume')} ${runId}${place} does it here.`)
+  note(
+    io,
+    `A server on the store continues the run; ${called(io, 'runs resume')} ${runId}${place} does it here.`,
+  )
 }
 
 /** Prints events, as JSON or for people. */
-export function presenter(flags: Flags, { loaded }: OpenedRuntime): (event: RunEvent) => void {
+export function presenter(io: Io, flags: Flags, { loaded }: OpenedRuntime): (event: RunEvent) => void {
   const write = (text: string) => {
-    if (!process.stdout.destroyed) process.stdout.write(text)
+    if (!io.stdout.destroyed) io.stdout.write(text)
   }
   if (flags.json) return event => write(`${JSON.stringify(event)}\n`)
-  const isTerminal = process.stdout.isTTY === true
+  const isTerminal = io.stdout.isTTY === true
   const isChosen = flags.model !== undefined || !loaded.sources['agent.model']?.startsWith('default')
-  const printer = new RunPrinter({
+  const printer = new RunPrinter(io, {
     // What has to be corrected is no part of the answer.
     streams: flags.schema === undefined && (isTerminal || flags.stream === true),
     printsData: flags.schema !== undefined,
@@ -121,23 +137,25 @@ export interface Call {
 
 /** A person's answer, or a refusal where there is no terminal. */
 export async function decide(
+  io: Io,
   { name, args, reason }: Call,
   flags: Flags,
   signal: AbortSignal,
 ): Promise<ApprovalAnswer | CallResponse> {
   if (flags.yes) return 'once'
-  if (flags.json || !canAsk()) {
+  if (flags.json || !canAsk(io)) {
     if (!flags.quiet)
       note(
+        io,
         `${name} needs approval and was refused: there is no terminal for the prompt. --yes allows it, --wait leaves the run waiting.`,
       )
     return 'no'
   }
   const form = questionForm(args)
-  if (form) return (await import('./ask-form.js')).askForm(reason ?? `${name} asks`, form, signal)
-  if (reason !== undefined) note(plainLine(reason))
-  note(`${name} needs approval: ${fitText(plainLine(JSON.stringify(args)), 4000)}`)
-  const said = await ask('Allow it? [o]nce, [a]lways, [N]o: ', signal)
+  if (form) return (await import('./ask-form.js')).askForm(io, reason ?? `${name} asks`, form, signal)
+  if (reason !== undefined) note(io, plainLine(reason))
+  note(io, `${name} needs approval: ${fitText(plainLine(JSON.stringify(args)), 4000)}`)
+  const said = await ask(io, 'Allow it? [o]nce, [a]lways, [N]o: ', signal)
   if (said.startsWith('a')) return 'always'
   return said.startsWith('o') || said.startsWith('y') ? 'once' : 'no'
 }
@@ -147,14 +165,17 @@ function isRefused(error: unknown): boolean {
   return error instanceof AgentError && error.code === 'invalid-argument'
 }
 
-async function decideOutcome(call: Call, flags: Flags, signal: AbortSignal): Promise<RunAnswer> {
-  if (!flags.json && canAsk()) return askOutcome(call, signal)
+async function decideOutcome(io: Io, call: Call, flags: Flags, signal: AbortSignal): Promise<RunAnswer> {
+  if (!flags.json && canAsk(io)) return askOutcome(io, call, signal)
   if (!flags.quiet)
     note(
+      io,
       `It is not known whether ${call.name} took effect, and there is no terminal for the prompt: left as it is.`,
     )
   return 'leave'
 }
+
+type PrinterIo = Pick<Io, 'stderr' | 'env' | 'color'>
 
 interface PrinterOptions {
   /** Text is printed as it streams; otherwise only the complete answer. */
@@ -240,8 +261,9 @@ function receiptsText({ model, repairs }: Extract<RunEvent, { type: 'repair' }>)
 
 /** Prints a run: the answer on standard output, everything else on standard error. */
 export class RunPrinter {
+  readonly #io: PrinterIo
   readonly #options: PrinterOptions
-  readonly #styles: Styles = stylesOf(process.stderr)
+  readonly #styles: Styles
   readonly #startedAt = new Map<string, number>()
   #atLineStart = true
   #wrote = false
@@ -250,8 +272,10 @@ export class RunPrinter {
   /** Who spoke last, and what: without streaming only the end of the run says whose text is the answer. */
   #said = { author: '', text: '' }
 
-  constructor(options: PrinterOptions) {
+  constructor(io: PrinterIo, options: PrinterOptions) {
+    this.#io = io
     this.#options = options
+    this.#styles = stylesOf(io, io.stderr)
   }
 
   show(event: RunEvent): void {
@@ -267,7 +291,7 @@ export class RunPrinter {
         return
       case 'error':
         this.#endLine()
-        note(`lango: ${plainLine(event.error.message)}`)
+        note(this.#io, `lango: ${plainLine(event.error.message)}`)
         return
       default: {
         const words = this.#wordsFor(event)
@@ -319,7 +343,7 @@ export class RunPrinter {
     if (this.#options.quiet) return
     // A notice between two text deltas must start on a new line.
     if (this.#options.isTerminal) this.#endLine()
-    note(this.#styles.dim(fitText(plainLine(words), 400)))
+    note(this.#io, this.#styles.dim(fitText(plainLine(words), 400)))
   }
 
   #wordsFor(event: NoticeEvent): string | undefined {

@@ -1,34 +1,35 @@
 /** `lango run`: sends one prompt, prints the answer, and returns an exit code for scripts. */
 
 import { readFile, stat } from 'node:fs/promises'
-import { basename, extname } from 'node:path'
+import { basename, extname, resolve } from 'node:path'
 import { own } from '../base/own.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { RunEvent } from '../run/run-event.js'
 import type { RunInput, Runtime } from '../runtime/runtime.js'
 import type { Flags } from './command.js'
+import type { Io } from './io.js'
 import { called, givenFlags } from './next-command.js'
 import { modelOptions, openRuntime } from './open-runtime.js'
-import { note, onClosedPipe } from './output.js'
+import { note } from './output.js'
 import { type Call, decide, EXIT_CODES, presenter, printWaiting, readRun } from './run-printer.js'
 import { localTime } from './wording.js'
 
 /** Sends one prompt and prints the answer. */
-export async function runOnce(words: readonly string[], flags: Flags): Promise<number> {
+export async function runOnce(io: Io, words: readonly string[], flags: Flags): Promise<number> {
   const stop = new AbortController()
-  const release = stopOnSignals(stop)
+  const release = stopOnSignals(io, stop)
   try {
-    const text = await readPrompt(words, stop.signal)
+    const text = await readPrompt(io, words, stop.signal)
     if (stop.signal.aborted) return EXIT_CODES.aborted
-    const parts = await readAttachments(flags.file ?? [])
+    const parts = await readAttachments(io, flags.file ?? [])
     if (text === '' && parts.length === 0) throw noPrompt()
-    return await answer({ text, parts, flags, stop })
+    return await answer(io, { text, parts, flags, stop })
   } catch (error) {
     if (!flags.json) throw error
     // A reader of events gets this error as an event.
     const known =
       error instanceof AgentError ? error : new AgentError('internal', messageOf(error), { cause: error })
-    process.stdout.write(`${JSON.stringify({ type: 'error', error: known })}\n`)
+    io.stdout.write(`${JSON.stringify({ type: 'error', error: known })}\n`)
     return 1
   } finally {
     release()
@@ -42,23 +43,23 @@ interface Question {
   stop: AbortController
 }
 
-async function answer({ text, parts, flags, stop }: Question): Promise<number> {
-  const options = await modelOptions(flags)
-  const opened = await openRuntime(flags)
+async function answer(io: Io, { text, parts, flags, stop }: Question): Promise<number> {
+  const options = await modelOptions(io, flags)
+  const opened = await openRuntime(io, flags)
   const { runtime } = opened
-  onClosedPipe(() => stop.abort())
+  io.onClosedPipe(() => stop.abort())
   const input = { ...options, sessionId: flags.session, userId: flags.user, text, parts, signal: stop.signal }
-  const onApproval = (call: Call) => decide(call, flags, stop.signal)
+  const onApproval = (call: Call) => decide(io, call, flags, stop.signal)
   try {
-    if (flags.at !== undefined) return await keepForLater(runtime, { ...input, at: flags.at }, flags)
+    if (flags.at !== undefined) return await keepForLater(io, runtime, { ...input, at: flags.at }, flags)
     const events = flags.wait
       ? startAndFollow(runtime, flags.yes ? { ...input, onApproval } : input)
       : runtime.run({ ...input, onApproval })
-    const read = await readRun(events, { runtime, flags, show: presenter(flags, opened), stop })
-    if (read.finishReason === 'waiting') await printWaiting(read, flags)
+    const read = await readRun(io, events, { runtime, flags, show: presenter(io, flags, opened), stop })
+    if (read.finishReason === 'waiting') await printWaiting(io, read, flags)
     else if (!flags.json && !flags.quiet && flags.session === undefined) {
       const place = givenFlags(flags, ['config', 'agent', 'store', 'app', 'user', 'model', 'trust'])
-      note(`Continue with: ${called('run')} --session ${read.sessionId}${place} "…"`)
+      note(io, `Continue with: ${called(io, 'run')} --session ${read.sessionId}${place} "…"`)
     }
     return EXIT_CODES[read.finishReason]
   } finally {
@@ -67,14 +68,15 @@ async function answer({ text, parts, flags, stop }: Question): Promise<number> {
 }
 
 /** Stores the run; a process that stays executes it when it is due. */
-async function keepForLater(runtime: Runtime, input: RunInput, flags: Flags): Promise<number> {
+async function keepForLater(io: Io, runtime: Runtime, input: RunInput, flags: Flags): Promise<number> {
   const { runId } = await runtime.start({ ...input, signal: undefined })
   const [first] = await runtime.store.runs.readEvents(runId, { limit: 1 })
-  process.stdout.write(`${flags.json ? JSON.stringify(first) : runId}\n`)
+  io.stdout.write(`${flags.json ? JSON.stringify(first) : runId}\n`)
   const { dueAt } = (await runtime.findRun(runId)) ?? {}
   if (!flags.json && !flags.quiet && dueAt !== undefined)
     note(
-      `The run is due at ${localTime(dueAt)}: a server on the store executes it then (${called('serve')}), or ${called('runs resume')} ${runId} now.`,
+      io,
+      `The run is due at ${localTime(dueAt)}: a server on the store executes it then (${called(io, 'serve')}), or ${called(io, 'runs resume')} ${runId} now.`,
     )
   return 0
 }
@@ -86,8 +88,8 @@ async function* startAndFollow(runtime: Runtime, input: RunInput): AsyncGenerato
 }
 
 /** The words of the command line, then the text from standard input. */
-async function readPrompt(words: readonly string[], signal: AbortSignal): Promise<string> {
-  const piped = process.stdin.isTTY ? '' : await readInput(signal)
+async function readPrompt(io: Io, words: readonly string[], signal: AbortSignal): Promise<string> {
+  const piped = io.stdin.isTTY ? '' : await readInput(io, signal)
   return [words.join(' ').trim(), piped].filter(text => text !== '').join('\n\n')
 }
 
@@ -96,16 +98,16 @@ const MOST_INPUT_BYTES = 20 * 1024 * 1024
 /** A parent process may have left the input open by mistake: after this time a note says what is awaited. */
 const SILENCE_MS = 3000
 
-async function readInput(signal: AbortSignal): Promise<string> {
+async function readInput(io: Io, signal: AbortSignal): Promise<string> {
   const chunks: Buffer[] = []
   let bytes = 0
-  const leave = () => process.stdin.destroy()
+  const leave = () => io.stdin.destroy()
   signal.addEventListener('abort', leave, { once: true })
   const reminder = setTimeout(() => {
-    if (bytes === 0) note('Waiting for standard input; redirect it with "< /dev/null" if there is none.')
+    if (bytes === 0) note(io, 'Waiting for standard input; redirect it with "< /dev/null" if there is none.')
   }, SILENCE_MS)
   try {
-    for await (const chunk of process.stdin) {
+    for await (const chunk of io.stdin) {
       chunks.push(Buffer.from(chunk as Uint8Array))
       bytes += chunk.length
       if (bytes > MOST_INPUT_BYTES) {
@@ -123,16 +125,16 @@ async function readInput(signal: AbortSignal): Promise<string> {
 }
 
 /** The first Ctrl-C aborts the run; the second exits at once. */
-export function stopOnSignals(stop: AbortController): () => void {
+export function stopOnSignals(io: Io, stop: AbortController): () => void {
   const onSignal = () => {
-    if (stop.signal.aborted) process.exit(130)
+    if (stop.signal.aborted) io.exit(130)
     stop.abort()
   }
-  process.on('SIGINT', onSignal)
-  process.on('SIGTERM', onSignal)
+  io.signals.on('SIGINT', onSignal)
+  io.signals.on('SIGTERM', onSignal)
   return () => {
-    process.off('SIGINT', onSignal)
-    process.off('SIGTERM', onSignal)
+    io.signals.off('SIGINT', onSignal)
+    io.signals.off('SIGTERM', onSignal)
   }
 }
 
@@ -166,12 +168,12 @@ const MEDIA_TYPES: Readonly<Record<string, string>> = {
 }
 
 /** Files as parts of a message: text with the file's name above it, media as they are. */
-function readAttachments(files: readonly string[]): Promise<AttachedPart[]> {
-  return Promise.all(files.map(readAttachment))
+function readAttachments(io: Io, files: readonly string[]): Promise<AttachedPart[]> {
+  return Promise.all(files.map(file => readAttachment(io, file)))
 }
 
-async function readAttachment(file: string): Promise<AttachedPart> {
-  const bytes = await readBytes(file)
+async function readAttachment(io: Io, file: string): Promise<AttachedPart> {
+  const bytes = await readBytes(io, file)
   const mimeType = own(MEDIA_TYPES, extname(file).toLowerCase())
   if (bytes.length === 0) throw invalid(`Cannot attach ${file}: it is empty.`)
   if (mimeType !== undefined) return { inlineData: { mimeType, data: bytes.toString('base64') } }
@@ -184,14 +186,15 @@ async function readAttachment(file: string): Promise<AttachedPart> {
   return { text: `${basename(file)}:\n\n${text}` }
 }
 
-async function readBytes(file: string): Promise<Buffer> {
+async function readBytes(io: Io, file: string): Promise<Buffer> {
+  const path = resolve(io.cwd, file)
   try {
-    const { size } = await stat(file)
+    const { size } = await stat(path)
     if (size > MOST_BYTES)
       throw invalid(
         `Cannot attach ${file}: it has ${Math.ceil(size / 1024 / 1024)} MB, but the limit is 20 MB.`,
       )
-    return await readFile(file)
+    return await readFile(path)
   } catch (error) {
     if (error instanceof AgentError) throw error
     throw invalid(`Cannot attach ${file}: ${reasonOf(error)}.`)

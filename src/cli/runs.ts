@@ -1,4 +1,5 @@
 /** `lango runs`: accepted, running and ended runs, as the store has them. */
+
 import { defined } from '../base/defined.js'
 import { isRecord } from '../base/is-record.js'
 import { parseJson } from '../base/json.js'
@@ -11,6 +12,7 @@ import { runEventPages } from '../session/session-pages.js'
 import type { ApprovalAnswer, CallResponse, OutcomeAnswer } from '../tool.js'
 import { questionText } from '../transcript/questions.js'
 import { type Flags, wholeNumber } from './command.js'
+import type { Io } from './io.js'
 import { called, quoted } from './next-command.js'
 import { type CommandStore, findSession, withStore } from './open-command-store.js'
 import type { OpenedRuntime } from './open-runtime.js'
@@ -19,7 +21,7 @@ import { fitText, plainLine } from './plain-text.js'
 import { ago, count, localTime } from './wording.js'
 
 /** `lango runs list`. */
-export async function listRuns(flags: Flags): Promise<number> {
+export async function listRuns(io: Io, flags: Flags): Promise<number> {
   const limit = wholeNumber('--limit', flags.limit, 1) ?? 50
   if (flags.all && flags.session !== undefined) {
     throw new AgentError(
@@ -27,13 +29,13 @@ export async function listRuns(flags: Flags): Promise<number> {
       '--session and --all cannot be combined: --session lists every run of the session, ended ones included.',
     )
   }
-  return withStore(flags, async opened => {
+  return withStore(io, flags, async opened => {
     const runs = await readRuns(opened, flags, limit)
-    if (flags.json) await printJson({ runs })
-    else if (runs.length === 0) note(nothingListed(opened.app, flags))
+    if (flags.json) await printJson(io, { runs })
+    else if (runs.length === 0) note(io, nothingListed(opened.app, flags))
     else {
-      const [titles = '', ...lines] = runTable(runs, lineWidth())
-      await print(`${[stylesOf(process.stdout).bold(titles), ...lines].join('\n')}\n`)
+      const [titles = '', ...lines] = runTable(runs, lineWidth(io))
+      await print(io, `${[stylesOf(io, io.stdout).bold(titles), ...lines].join('\n')}\n`)
     }
     return 0
   })
@@ -84,22 +86,27 @@ function stateText({ finished, finishReason, state, place, dueAt }: RunSummary):
 }
 
 /** `lango runs show`. */
-export async function showRun([runId = '']: readonly string[], flags: Flags): Promise<number> {
-  return withStore(flags, async opened => {
-    const run = await findRun(opened, runId)
+export async function showRun(io: Io, [runId = '']: readonly string[], flags: Flags): Promise<number> {
+  return withStore(io, flags, async opened => {
+    const run = await findRun(io, opened, runId)
     const events: RunEventRecord[] = []
     for await (const page of runEventPages(opened.store.runs, runId)) events.push(...page)
     const calls = (await opened.store.runs.readCalls?.(runId)) ?? []
     // The recorder of runs wrote them; a store returns what it was given.
     const known = events as unknown as RunEvent[]
-    if (flags.json) await printJson({ ...run, waitsFor: questionsOf(known), calls, events })
-    else await print(`${runLines(run, calls, known).join('\n')}\n`)
+    if (flags.json) await printJson(io, { ...run, waitsFor: questionsOf(known), calls, events })
+    else await print(io, `${runLines(io, run, calls, known).join('\n')}\n`)
     return 0
   })
 }
 
-function runLines(run: RunSummary, calls: readonly ToolCallRecord[], events: readonly RunEvent[]): string[] {
-  const { bold, dim } = stylesOf(process.stdout)
+function runLines(
+  io: Io,
+  run: RunSummary,
+  calls: readonly ToolCallRecord[],
+  events: readonly RunEvent[],
+): string[] {
+  const { bold, dim } = stylesOf(io, io.stdout)
   const { key, runId, startedAt } = run
   const last = events.at(-1)
   const failure = events.find(event => event.type === 'error')
@@ -108,20 +115,20 @@ function runLines(run: RunSummary, calls: readonly ToolCallRecord[], events: rea
     bold(runId),
     dim(plainLine(`session ${key.sessionId} · user ${key.userId} · app ${key.appName}`)),
     dim(`accepted ${localTime(startedAt)} · ${stateText(run)} · ${count(events.length, 'event')}`),
-    ...resumedLines(events),
+    ...resumedLines(io, events),
     ...(failure?.type === 'error' ? [`${failure.error.code}: ${plainLine(failure.error.message)}`] : []),
     ...questionsOf(events).flatMap(question => [
       `${plainLine(questionText(question))}: ${fitText(plainLine(JSON.stringify(question.args)), 400)}`,
-      dim(`  ${called('runs answer')} ${runId} ${quoted(question.callId)} …`),
+      dim(`  ${called(io, 'runs answer')} ${runId} ${quoted(question.callId)} …`),
     ]),
-    ...callLines(calls),
+    ...callLines(io, calls),
     ...(answer === '' ? [] : ['', fitText(plainLine(answer), 400)]),
   ]
 }
 
-function resumedLines(events: readonly RunEvent[]): string[] {
+function resumedLines(io: Io, events: readonly RunEvent[]): string[] {
   const resumed = events.filter(event => event.type === 'run-resumed')
-  const { dim } = stylesOf(process.stdout)
+  const { dim } = stylesOf(io, io.stdout)
   return resumed.length === 0
     ? []
     : [
@@ -137,7 +144,7 @@ function questionsOf(events: readonly RunEvent[]): readonly RunQuestion[] {
   return questions.list
 }
 
-function callLines(calls: readonly ToolCallRecord[]): string[] {
+function callLines(io: Io, calls: readonly ToolCallRecord[]): string[] {
   if (calls.length === 0) return []
   const columns: Column[] = [
     { title: 'CALL' },
@@ -155,20 +162,20 @@ function callLines(calls: readonly ToolCallRecord[]): string[] {
     String(attempt),
     plainLine(JSON.stringify(args)),
   ])
-  return ['', ...tableLines(columns, rows, lineWidth())]
+  return ['', ...tableLines(columns, rows, lineWidth(io))]
 }
 
 /** `lango runs stop`. */
-export async function stopRuns(runIds: readonly string[], flags: Flags): Promise<number> {
-  return withStore(flags, async opened => {
+export async function stopRuns(io: Io, runIds: readonly string[], flags: Flags): Promise<number> {
+  return withStore(io, flags, async opened => {
     const results: { runId: string; was: string }[] = []
     for (const runId of runIds) {
-      const run = await findRun(opened, runId)
+      const run = await findRun(io, opened, runId)
       if (!run.finished) await stopStored(opened.store, runId)
       results.push({ runId, was: stateText(run) })
     }
-    if (flags.json) await printJson({ runs: results })
-    else for (const { runId, was } of results) await print(`${runId}: ${stopText(was)}\n`)
+    if (flags.json) await printJson(io, { runs: results })
+    else for (const { runId, was } of results) await print(io, `${runId}: ${stopText(was)}\n`)
     return 0
   })
 }
@@ -189,7 +196,7 @@ const ANSWERS: readonly (ApprovalAnswer | OutcomeAnswer)[] = [
 ]
 
 /** `lango runs answer`. */
-export async function answerRun(words: readonly string[], flags: Flags): Promise<number> {
+export async function answerRun(io: Io, words: readonly string[], flags: Flags): Promise<number> {
   const [runId = '', callId = '', given = ''] = words
   const answer = ANSWERS.find(known => known === given) ?? objectIn(given)
   if (answer === undefined) {
@@ -198,13 +205,13 @@ export async function answerRun(words: readonly string[], flags: Flags): Promise
       `"${given}" is no answer. For an approval: once, always, no. For an unknown outcome: happened, run, leave. For the result of a long-running tool: a JSON object.`,
     )
   }
-  return withStore(flags, async opened => {
-    const { state } = await findRun(opened, runId)
+  return withStore(io, flags, async opened => {
+    const { state } = await findRun(io, opened, runId)
     await answerStored(opened.store, runId, callId, answer)
-    if (flags.json) await printJson({ runId, callId, answer })
-    else await print(`The answer was passed on: ${given}.\n`)
+    if (flags.json) await printJson(io, { runId, callId, answer })
+    else await print(io, `The answer was passed on: ${given}.\n`)
     if (!flags.json && state === 'waiting')
-      note(`A server on the store continues the run; ${called('runs resume')} ${runId} does it here.`)
+      note(io, `A server on the store continues the run; ${called(io, 'runs resume')} ${runId} does it here.`)
     return 0
   })
 }
@@ -215,9 +222,9 @@ function objectIn(text: string): CallResponse | undefined {
 }
 
 /** `lango runs resume`: continues the run in this process and prints what follows. */
-export function resumeRun([runId = '']: readonly string[], flags: Flags): Promise<number> {
-  return followHere(flags, async ({ runtime, config }) => {
-    const { lastSeq } = await findRun({ store: runtime.store, app: config.app }, runId)
+export function resumeRun(io: Io, [runId = '']: readonly string[], flags: Flags): Promise<number> {
+  return followHere(io, flags, async ({ runtime, config }) => {
+    const { lastSeq } = await findRun(io, { store: runtime.store, app: config.app }, runId)
     await runtime.resume(runId)
     return { runId, lastSeq }
   })
@@ -225,6 +232,7 @@ export function resumeRun([runId = '']: readonly string[], flags: Flags): Promis
 
 /** Begins or continues a run in this process, and prints its events after `lastSeq`. */
 export async function followHere(
+  io: Io,
   flags: Flags,
   begin: (opened: OpenedRuntime) => Promise<{ runId: string; lastSeq: number }>,
 ): Promise<number> {
@@ -233,18 +241,24 @@ export async function followHere(
     import('./run-printer.js'),
     import('./run.js'),
   ])
-  const opened = await openRuntime(flags)
+  const opened = await openRuntime(io, flags)
   const { runtime } = opened
   const stop = new AbortController()
-  const release = stopOnSignals(stop)
+  const release = stopOnSignals(io, stop)
   try {
     const { runId, lastSeq } = await begin(opened)
     stop.signal.addEventListener('abort', () => void runtime.stop(runId).catch(() => {}), { once: true })
     const events = runtime.follow(runId, { untilWaiting: true })
-    const show = printer.presenter(flags, opened)
+    const show = printer.presenter(io, flags, opened)
     const waiting = { ...flags, wait: true }
-    const read = await printer.readRun(events, { runtime, flags: waiting, show, stop, shownThrough: lastSeq })
-    if (read.finishReason === 'waiting') await printer.printWaiting(read, flags)
+    const read = await printer.readRun(io, events, {
+      runtime,
+      flags: waiting,
+      show,
+      stop,
+      shownThrough: lastSeq,
+    })
+    if (read.finishReason === 'waiting') await printer.printWaiting(io, read, flags)
     return printer.EXIT_CODES[read.finishReason]
   } finally {
     release()
@@ -252,11 +266,11 @@ export async function followHere(
   }
 }
 
-async function findRun({ store, app }: CommandStore, runId: string): Promise<RunSummary> {
+async function findRun(io: Io, { store, app }: CommandStore, runId: string): Promise<RunSummary> {
   const run = await store.runs.findRun(runId)
   if (run?.key.appName === app) return run
   throw new AgentError(
     'run-not-found',
-    `There is no run "${runId}" in the app "${app}". ${called('runs list')} --all lists them.`,
+    `There is no run "${runId}" in the app "${app}". ${called(io, 'runs list')} --all lists them.`,
   )
 }

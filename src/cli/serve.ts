@@ -1,4 +1,5 @@
 /** `lango serve`: runs the server with the web chat until it is stopped. */
+
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -14,6 +15,7 @@ import { shortTokenWarning } from '../server/security/server-token.js'
 import type { RunningServer, ServeOptions } from '../server/serve.js'
 import type { Flags } from './command.js'
 import { requireModelPackage } from './installed-packages.js'
+import type { Io } from './io.js'
 import { loadSettings, runtimeOptions } from './open-runtime.js'
 import { version } from './version.js'
 import { count, demoNotice } from './wording.js'
@@ -22,9 +24,9 @@ import { count, demoNotice } from './wording.js'
  * Serves until SIGINT or SIGTERM, then closes within `server.closeMs` and exits: a tool that ignores its signal, a timer or
  * a database that does not answer cannot keep the process. A second signal exits at once.
  */
-export async function serve(flags: Flags): Promise<number> {
-  const adkWebRoot = flags.adk ? findAdkWeb() : undefined
-  const loaded = await loadSettings(flags, { runs: true })
+export async function serve(io: Io, flags: Flags): Promise<number> {
+  const adkWebRoot = flags.adk ? findAdkWeb(io) : undefined
+  const loaded = await loadSettings(io, flags, { runs: true })
   await requireModelPackage(loaded)
   const { server, log, retention } = loaded.config
   const [{ createLogger }, { createRuntime }, { serve: listen }] = await Promise.all([
@@ -33,10 +35,10 @@ export async function serve(flags: Flags): Promise<number> {
     import('../server/serve.js'),
   ])
   // A terminal shows warnings only, unless a level is configured; a log collector gets the configured level.
-  const level = loaded.sources['log.level'] === undefined && process.stderr.isTTY ? 'warn' : log.level
+  const level = loaded.sources['log.level'] === undefined && io.stderr.isTTY ? 'warn' : log.level
   const logger = await createLogger({ ...log, level, destination: log.file })
   const options = await runtimeOptions(loaded, logger)
-  const endStart = exitOnSignal()
+  const endStart = exitOnSignal(io)
   const runtime = await whenStoreIsThere(() => createRuntime(options), logger)
   const tokens = Object.keys(server.tokens)
   const times = closingTimes(server)
@@ -60,17 +62,17 @@ export async function serve(flags: Flags): Promise<number> {
     })
     const facts = { url: running.url, store: loaded.config.store, hasTokens: tokens.length > 0 }
     const warning = shortTokenWarning(server.tokens)
-    if (warning) process.stderr.write(`Warning: ${warning.message} ${warning.fix}\n`)
-    announce(facts, await runtime.info(), flags)
-    await untilSignal(endStart)
-    await closeWithin(times, { running, runtime, logger })
+    if (warning) io.stderr.write(`Warning: ${warning.message} ${warning.fix}\n`)
+    announce(io, facts, await runtime.info(), flags)
+    await untilSignal(io, endStart)
+    await closeWithin(io, times, { running, runtime, logger })
   } catch (error) {
     await runtime.close({ withinMs: times.closeMs })
     logger.close()
     throw error
   }
   logger.close()
-  process.exit(0)
+  io.exit(0)
 }
 
 /**
@@ -115,6 +117,7 @@ interface Closing {
 
 /** Closes the server and the runtime. Resolves after that time at the latest. */
 async function closeWithin(
+  io: Io,
   { closeMs, serverMs }: { closeMs: number; serverMs: number },
   { running, runtime, logger }: Closing,
 ): Promise<void> {
@@ -130,16 +133,16 @@ async function closeWithin(
   if (left > 0)
     logger.warn('Runs could not be handed over in time: the next process finds them', { runs: left })
   logger.info('Server stopped', { runsHandedOver })
-  if (runsHandedOver > 0 && process.stderr.isTTY)
-    process.stderr.write(
+  if (runsHandedOver > 0 && io.stderr.isTTY)
+    io.stderr.write(
       `${count(runsHandedOver, 'unfinished run')} handed over: the next process on the store continues.\n`,
     )
 }
 
 /** The built page of ADK, in the package of its development tools. */
-function findAdkWeb(): string {
+function findAdkWeb(io: Io): string {
   const name = '@google/adk-devtools'
-  const folder = join(process.cwd(), 'node_modules', name, 'dist/browser')
+  const folder = join(io.cwd, 'node_modules', name, 'dist/browser')
   if (existsSync(folder)) return folder
   const fixes = '--ignore-scripts, and overrides of all @mikro-orm/* packages to 6.6.16 in package.json'
   const advice = `Install it: npm install --save-dev ${name}@2.0.0 (if that fails: ${fixes}).`
@@ -159,42 +162,42 @@ interface Place {
   hasTokens: boolean
 }
 
-function announce({ url, store: address, hasTokens }: Place, info: RuntimeInfo, flags: Flags): void {
+function announce(io: Io, { url, store: address, hasTokens }: Place, info: RuntimeInfo, flags: Flags): void {
   const { agent, model, store } = info
   if (flags.json) {
-    process.stdout.write(`${JSON.stringify({ url, agent, model, store, version: version() })}\n`)
+    io.stdout.write(`${JSON.stringify({ url, agent, model, store, version: version() })}\n`)
     return
   }
   const modelName = model === '' ? 'its own model' : model
   // The wildcard address cannot be opened in a browser.
   const shown = url.replace(/\/\/(0\.0\.0\.0|\[::\])/, '//localhost')
-  process.stdout.write(`Serving ${agent} (${modelName}) at ${shown}, store ${redactText(address)}\n`)
-  if (hasTokens) process.stderr.write(`Open ${shown}/login?token=… with one of the tokens.\n`)
-  if (flags.adk) process.stdout.write(`ADK’s page: ${shown}/dev-ui/\n`)
-  if (info.demo) process.stderr.write(`${demoNotice(flags.model !== undefined)}\n`)
+  io.stdout.write(`Serving ${agent} (${modelName}) at ${shown}, store ${redactText(address)}\n`)
+  if (hasTokens) io.stderr.write(`Open ${shown}/login?token=… with one of the tokens.\n`)
+  if (flags.adk) io.stdout.write(`ADK’s page: ${shown}/dev-ui/\n`)
+  if (info.demo) io.stderr.write(`${demoNotice(flags.model !== undefined)}\n`)
 }
 
 /**
  * Until the server listens, a signal exits at once. The default action would do that, but not in the first process of a
  * container: the kernel ignores signals that it has no handler for.
  */
-function exitOnSignal(): () => void {
-  const exit = () => process.exit(0)
-  for (const signal of SIGNALS) process.once(signal, exit)
+function exitOnSignal(io: Io): () => void {
+  const exit = () => io.exit(0)
+  for (const signal of SIGNALS) io.signals.once(signal, exit)
   return () => {
-    for (const signal of SIGNALS) process.off(signal, exit)
+    for (const signal of SIGNALS) io.signals.off(signal, exit)
   }
 }
 
 /** Resolves at the first signal. The second one exits at once. */
-async function untilSignal(endStart: () => void): Promise<void> {
+async function untilSignal(io: Io, endStart: () => void): Promise<void> {
   await new Promise<void>(resolve => {
-    for (const signal of SIGNALS) process.once(signal, resolve)
+    for (const signal of SIGNALS) io.signals.once(signal, resolve)
     endStart()
   })
-  for (const signal of SIGNALS) process.once(signal, () => process.exit(130))
-  if (process.stderr.isTTY)
-    process.stderr.write('Shutting down: waiting for active runs. Press Ctrl-C again to exit at once.\n')
+  for (const signal of SIGNALS) io.signals.once(signal, () => io.exit(130))
+  if (io.stderr.isTTY)
+    io.stderr.write('Shutting down: waiting for active runs. Press Ctrl-C again to exit at once.\n')
 }
 
 const DAY_MS = 86_400_000

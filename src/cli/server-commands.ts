@@ -28,7 +28,7 @@ const ACP_COMMAND: CommandSpec = {
     ['lango acp', 'serve the agent of the folder that the editor opens'],
     ['lango acp --agent agent.ts --model openai/gpt-5.2', 'serve this agent with this model'],
   ],
-  run: async (_words, flags) => (await import('./acp/acp.js')).acp(flags),
+  run: async (io, _words, flags) => (await import('./acp/acp.js')).acp(io, flags),
 }
 
 const SERVER_ARGUMENT: ArgumentSpec = { name: '<server>', description: 'its name in mcpServers' }
@@ -56,7 +56,7 @@ const MCP_LOGIN_COMMANDS: readonly CommandSpec[] = [
       ['lango mcp login github', 'open a browser and log in'],
       ['lango mcp login github --no-browser', 'log in with the browser of another machine'],
     ],
-    run: async (words, flags) => (await import('./mcp-login.js')).loginToMcp(words, flags),
+    run: async (io, words, flags) => (await import('./mcp-login.js')).loginToMcp(io, words, flags),
   },
   {
     name: 'logout',
@@ -67,7 +67,7 @@ const MCP_LOGIN_COMMANDS: readonly CommandSpec[] = [
     options: [JSON_OPTION],
     shared: ['config', 'trust'],
     examples: [['lango mcp logout github', 'log out']],
-    run: async (words, flags) => (await import('./mcp-login.js')).logoutOfMcp(words, flags),
+    run: async (io, words, flags) => (await import('./mcp-login.js')).logoutOfMcp(io, words, flags),
   },
   {
     name: 'status',
@@ -77,7 +77,7 @@ const MCP_LOGIN_COMMANDS: readonly CommandSpec[] = [
     options: [JSON_OPTION],
     shared: ['config', 'trust'],
     examples: [['lango mcp status', 'show which servers are logged in to']],
-    run: async (_words, flags) => (await import('./mcp-login.js')).mcpStatus(flags),
+    run: async (io, _words, flags) => (await import('./mcp-login.js')).mcpStatus(io, flags),
   },
 ]
 
@@ -104,7 +104,7 @@ const MCP_COMMANDS: CommandSpec = {
           'with this model, and the sessions of this user',
         ],
       ],
-      run: async (_words, flags) => (await import('./mcp.js')).serveMcp(flags),
+      run: async (io, _words, flags) => (await import('./mcp.js')).serveMcp(io, flags),
     },
     ...MCP_LOGIN_COMMANDS,
   ],
@@ -122,7 +122,7 @@ export const SERVER_COMMANDS: readonly CommandSpec[] = [
       ['lango serve', 'listen on the configured port'],
       ['lango serve --port 0 --store memory:', 'listen on any free port, without a database'],
     ],
-    run: async (_words, flags) => (await import('./serve.js')).serve(flags),
+    run: async (io, _words, flags) => (await import('./serve.js')).serve(io, flags),
   },
   {
     name: 'web',
@@ -132,7 +132,7 @@ export const SERVER_COMMANDS: readonly CommandSpec[] = [
     options: [...SERVE_OPTIONS, { flags: '--adk', description: "serve ADK's own page under /dev-ui/" }],
     shared: ['config', 'trust', 'store', 'app'],
     examples: [['lango web --adk', "open the agent in ADK's page"]],
-    run: async (_words, flags) => (await import('./serve.js')).serve(flags),
+    run: async (io, _words, flags) => (await import('./serve.js')).serve(io, flags),
   },
   ACP_COMMAND,
   MCP_COMMANDS,
@@ -156,7 +156,7 @@ export const TOKEN_COMMANDS: CommandSpec = {
         ['lango token new', 'print both, with instructions'],
         ['lango token new --json | jq -r .hash', 'read the hash, in a script'],
       ],
-      run: async (_words, flags) => (await import('./config.js')).tokenNew(flags),
+      run: async (io, _words, flags) => (await import('./config.js')).tokenNew(io, flags),
     },
   ],
 }
@@ -180,7 +180,7 @@ export const SCHEDULE_COMMANDS: CommandSpec = {
       examples: [
         ['lango schedules list --json | jq ".schedules[].next"', 'read the next ticks, in a script'],
       ],
-      run: async (_words, flags) => (await import('./schedules.js')).listSchedules(flags),
+      run: async (io, _words, flags) => (await import('./schedules.js')).listSchedules(io, flags),
     },
     {
       name: 'run',
@@ -202,7 +202,7 @@ export const SCHEDULE_COMMANDS: CommandSpec = {
         [2, 'stopped at the turn limit or in a loop'],
         [130, 'interrupted'],
       ],
-      run: async (words, flags) => (await import('./schedules.js')).runSchedule(words, flags),
+      run: async (io, words, flags) => (await import('./schedules.js')).runSchedule(io, words, flags),
     },
   ],
 }

@@ -21,7 +21,7 @@ export const DATA_COMMANDS: readonly CommandSpec[] = [
       ['lango usage', 'all days'],
       ['lango usage --from 2026-11-01 --csv', 'a month for a spreadsheet'],
     ],
-    run: async (_words, flags) => (await import('./usage.js')).usage(flags),
+    run: async (io, _words, flags) => (await import('./usage.js')).usage(io, flags),
   },
   {
     name: 'erase',
@@ -45,7 +45,7 @@ export const DATA_COMMANDS: readonly CommandSpec[] = [
       [0, 'the data was erased, or there was none'],
       [1, 'an error, or erasing was not confirmed'],
     ],
-    run: async (_words, flags) => (await import('./data.js')).eraseUser(flags),
+    run: async (io, _words, flags) => (await import('./data.js')).eraseUser(io, flags),
   },
   {
     name: 'backup',
@@ -64,7 +64,7 @@ export const DATA_COMMANDS: readonly CommandSpec[] = [
       [1, 'an error; nothing was written'],
       [3, 'PostgreSQL: nothing was copied, the command to run was printed'],
     ],
-    run: async (words, flags) => (await import('./data.js')).backUp(words, flags),
+    run: async (io, words, flags) => (await import('./data.js')).backUp(io, words, flags),
   },
   {
     name: 'restore',
@@ -83,7 +83,7 @@ export const DATA_COMMANDS: readonly CommandSpec[] = [
       [1, 'an error, or restoring was not confirmed; the database is unchanged'],
       [3, 'PostgreSQL: nothing was restored, the command to run was printed'],
     ],
-    run: async (words, flags) => (await import('./data.js')).restore(words, flags),
+    run: async (io, words, flags) => (await import('./data.js')).restore(io, words, flags),
   },
 ]
 
@@ -115,7 +115,7 @@ export const SESSION_COMMANDS: CommandSpec = {
         ['lango sessions list --limit 100 --page 3', 'list sessions 201 to 300'],
         ['lango sessions list --json | jq -r ".sessions[].key.sessionId"', 'read the ids, in a script'],
       ],
-      run: async (_words, flags) => (await import('./sessions.js')).listSessions(flags),
+      run: async (io, _words, flags) => (await import('./sessions.js')).listSessions(io, flags),
     },
     {
       name: 'show',
@@ -134,7 +134,7 @@ export const SESSION_COMMANDS: CommandSpec = {
         ['lango sessions show s1', 'show the newest messages'],
         ['lango sessions show s1 --before 80 --limit 40', 'show the 40 messages before message 80'],
       ],
-      run: async (words, flags) => (await import('./sessions.js')).showSession(words, flags),
+      run: async (io, words, flags) => (await import('./sessions.js')).showSession(io, words, flags),
     },
     {
       name: 'export',
@@ -153,7 +153,8 @@ export const SESSION_COMMANDS: CommandSpec = {
         ['lango sessions export --all -o backup.jsonl', 'export all sessions'],
         ['lango sessions export s1 --to ai-sdk-ui -o messages.json', 'continue it with the AI SDK'],
       ],
-      run: async (words, flags) => (await import('./sessions-export.js')).exportSessions(words, flags),
+      run: async (io, words, flags) =>
+        (await import('./sessions-export.js')).exportSessions(io, words, flags),
     },
     {
       name: 'import',
@@ -189,7 +190,8 @@ export const SESSION_COMMANDS: CommandSpec = {
         ['lango sessions import mastra.db --dry-run', 'list the sessions of a Mastra database'],
         ['lango sessions import transcript.jsonl --as refactoring', 'continue another agent’s conversation'],
       ],
-      run: async (words, flags) => (await import('./sessions-import.js')).importSessions(words, flags),
+      run: async (io, words, flags) =>
+        (await import('./sessions-import.js')).importSessions(io, words, flags),
     },
     {
       name: 'delete',
@@ -204,7 +206,7 @@ export const SESSION_COMMANDS: CommandSpec = {
         [0, 'all were deleted'],
         [1, 'one was not found, or deletion was not confirmed'],
       ],
-      run: async (words, flags) => (await import('./sessions.js')).deleteSessions(words, flags),
+      run: async (io, words, flags) => (await import('./sessions.js')).deleteSessions(io, words, flags),
     },
   ],
 }
@@ -239,7 +241,7 @@ export const RUN_COMMANDS: CommandSpec = {
         ['lango runs list --session holiday', 'list the runs of a session'],
         ['lango runs list --json | jq -r ".runs[].runId"', 'read the ids, in a script'],
       ],
-      run: async (_words, flags) => (await import('./runs.js')).listRuns(flags),
+      run: async (io, _words, flags) => (await import('./runs.js')).listRuns(io, flags),
     },
     {
       name: 'show',
@@ -250,7 +252,7 @@ export const RUN_COMMANDS: CommandSpec = {
       options: [JSON_OPTION],
       shared: ['app', 'config', 'trust', 'store'],
       examples: [['lango runs show 6f9b2a52-0a0e-4c6b-9d6a-3a1f0c7d1e11', 'show a run']],
-      run: async (words, flags) => (await import('./runs.js')).showRun(words, flags),
+      run: async (io, words, flags) => (await import('./runs.js')).showRun(io, words, flags),
     },
     {
       name: 'stop',
@@ -261,7 +263,7 @@ export const RUN_COMMANDS: CommandSpec = {
       options: [JSON_OPTION],
       shared: ['app', 'config', 'trust', 'store'],
       examples: [['lango runs stop 6f9b2a52-0a0e-4c6b-9d6a-3a1f0c7d1e11', 'stop a run']],
-      run: async (words, flags) => (await import('./runs.js')).stopRuns(words, flags),
+      run: async (io, words, flags) => (await import('./runs.js')).stopRuns(io, words, flags),
     },
     {
       name: 'answer',
@@ -276,7 +278,7 @@ export const RUN_COMMANDS: CommandSpec = {
       options: [JSON_OPTION],
       shared: ['app', 'config', 'trust', 'store'],
       examples: [['lango runs answer 6f9b2a52-0a0e-4c6b-9d6a-3a1f0c7d1e11 call_1 once', 'approve this call']],
-      run: async (words, flags) => (await import('./runs.js')).answerRun(words, flags),
+      run: async (io, words, flags) => (await import('./runs.js')).answerRun(io, words, flags),
     },
     {
       name: 'resume',
@@ -298,7 +300,7 @@ export const RUN_COMMANDS: CommandSpec = {
         [2, 'stopped at the turn limit or in a loop'],
         [130, 'interrupted'],
       ],
-      run: async (words, flags) => (await import('./runs.js')).resumeRun(words, flags),
+      run: async (io, words, flags) => (await import('./runs.js')).resumeRun(io, words, flags),
     },
   ],
 }
@@ -323,7 +325,7 @@ export const MEMORY_COMMANDS: CommandSpec = {
       options: [{ flags: '--all', description: 'also those that were replaced or forgotten' }, JSON_OPTION],
       shared: ['user', 'app', 'config', 'trust', 'store'],
       examples: [['lango memory list holiday --json', 'the notes and how far memory has got, in a script']],
-      run: async (words, flags) => (await import('./memory.js')).listMemory(words, flags),
+      run: async (io, words, flags) => (await import('./memory.js')).listMemory(io, words, flags),
     },
     {
       name: 'show',
@@ -333,7 +335,7 @@ export const MEMORY_COMMANDS: CommandSpec = {
       options: [JSON_OPTION],
       shared: ['user', 'app', 'config', 'trust', 'store'],
       examples: [['lango memory show holiday 12', 'where note 12 comes from']],
-      run: async (words, flags) => (await import('./memory.js')).showMemory(words, flags),
+      run: async (io, words, flags) => (await import('./memory.js')).showMemory(io, words, flags),
     },
     {
       name: 'forget',
@@ -344,7 +346,7 @@ export const MEMORY_COMMANDS: CommandSpec = {
       options: [{ flags: '--all', description: 'every note of the session' }, JSON_OPTION],
       shared: ['user', 'app', 'config', 'trust', 'store'],
       examples: [['lango memory forget holiday 12 13', 'forget two notes']],
-      run: async (words, flags) => (await import('./memory.js')).forgetMemory(words, flags),
+      run: async (io, words, flags) => (await import('./memory.js')).forgetMemory(io, words, flags),
     },
     {
       name: 'rebuild',
@@ -355,7 +357,7 @@ export const MEMORY_COMMANDS: CommandSpec = {
       options: [JSON_OPTION],
       shared: ['user', 'app', 'config', 'trust', 'store'],
       examples: [['lango memory rebuild holiday', 'after the observer was changed']],
-      run: async (words, flags) => (await import('./memory.js')).rebuildMemory(words, flags),
+      run: async (io, words, flags) => (await import('./memory.js')).rebuildMemory(io, words, flags),
     },
     {
       name: 'export',
@@ -365,7 +367,7 @@ export const MEMORY_COMMANDS: CommandSpec = {
       arguments: [SESSION_ARGUMENT],
       shared: ['user', 'app', 'config', 'trust', 'store'],
       examples: [['lango memory export holiday > notes.jsonl', 'keep the notes in a file']],
-      run: async (words, flags) => (await import('./memory.js')).exportMemory(words, flags),
+      run: async (io, words, flags) => (await import('./memory.js')).exportMemory(io, words, flags),
     },
   ],
 }

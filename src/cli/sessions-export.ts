@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { AgentError } from '../errors.js'
 import { exportLines } from '../formats/session-lines.js'
 import { isUserArtifact } from '../session/artifacts.js'
@@ -5,6 +6,7 @@ import type { SessionKey } from '../session/message.js'
 import type { Flags } from './command.js'
 import { interruptible } from './interruptible.js'
 import { intoFile, type Write } from './into-file.js'
+import type { Io } from './io.js'
 import { type CommandStore, findSession, sessionKeys, withStore } from './open-command-store.js'
 import { note, Progress, print } from './output.js'
 import { plainLine } from './plain-text.js'
@@ -14,63 +16,66 @@ import { count, grouped } from './wording.js'
 const LONG = 500
 
 /** `lango sessions export`. */
-export async function exportSessions(ids: readonly string[], flags: Flags): Promise<number> {
+export async function exportSessions(io: Io, ids: readonly string[], flags: Flags): Promise<number> {
   if (flags.all === true ? ids.length > 0 : ids.length === 0) {
     const message = flags.all
       ? 'Session ids and --all cannot be combined.'
       : 'Pass the ids of sessions, or --all.'
     throw new AgentError('invalid-argument', message)
   }
-  if (flags.to !== undefined && flags.to !== 'lango') return exportAs(flags.to, ids, flags)
-  return interruptible(signal => withStore(flags, opened => exportFrom(opened, { ids, flags, signal })))
+  if (flags.to !== undefined && flags.to !== 'lango') return exportAs(io, flags.to, ids, flags)
+  return interruptible(io, signal =>
+    withStore(io, flags, opened => exportFrom(io, opened, { ids, flags, signal })),
+  )
 }
 
 /** One session in the form of another framework. What the form has no place for is named on standard error. */
-async function exportAs(to: string, ids: readonly string[], flags: Flags): Promise<number> {
+async function exportAs(io: Io, to: string, ids: readonly string[], flags: Flags): Promise<number> {
   const { exportFormat, writeSession } = await import('../runtime/export-session.js')
   const format = exportFormat(to)
   const [id, ...others] = ids
   if (id === undefined || others.length > 0 || format === 'lango') {
     throw new AgentError('invalid-argument', `A file of ${to} holds one session: pass one id.`)
   }
-  return withStore(flags, async opened => {
+  return withStore(io, flags, async opened => {
     const key = await findSession(opened, id, flags.user)
     const written = await writeSession(opened.store, key, format)
     if (!written) throw new AgentError('session-not-found', `There is no session "${id}".`)
     const { content, leftOut, notes } = written
     const text = `${JSON.stringify(content, null, 2)}\n`
     const { output } = flags
-    if (output === undefined || output === '-') await print(text)
+    if (output === undefined || output === '-') await print(io, text)
     else {
-      await intoFile(output, async write => {
+      await intoFile(resolve(io.cwd, output), async write => {
         await write(text)
         return { sessions: 1, messages: 0 }
       })
-      note(`Exported ${plainLine(id)} as ${format} to ${output}.`)
+      note(io, `Exported ${plainLine(id)} as ${format} to ${output}.`)
     }
-    for (const line of notes) note(plainLine(line))
-    if (leftOut.length > 0) note(`Not written: ${plainLine(leftOut.join(', '))}.`)
+    for (const line of notes) note(io, plainLine(line))
+    if (leftOut.length > 0) note(io, `Not written: ${plainLine(leftOut.join(', '))}.`)
     return 0
   })
 }
 
 async function exportFrom(
+  io: Io,
   opened: CommandStore,
   { ids, flags, signal }: { ids: readonly string[]; flags: Flags; signal: AbortSignal },
 ): Promise<number> {
   const { output, all, user } = flags
   const keys = all ? sessionKeys(opened, { userId: user }) : namedSessions(opened, ids, user)
   const writeTo = (write: Write) =>
-    writeSessions(opened, keys, text => {
+    writeSessions(io, opened, keys, text => {
       signal.throwIfAborted()
       return write(text)
     })
   if (output === undefined || output === '-') {
-    await writeTo(print)
+    await writeTo(text => print(io, text))
     return 0
   }
-  const { sessions, messages } = await intoFile(output, writeTo)
-  note(`Exported ${count(sessions, 'session')} with ${count(messages, 'message')} to ${output}.`)
+  const { sessions, messages } = await intoFile(resolve(io.cwd, output), writeTo)
+  note(io, `Exported ${count(sessions, 'session')} with ${count(messages, 'message')} to ${output}.`)
   return 0
 }
 
@@ -80,11 +85,12 @@ interface Exported {
 }
 
 async function writeSessions(
+  io: Io,
   { store }: CommandStore,
   keys: AsyncIterable<SessionKey>,
   write: Write,
 ): Promise<Exported> {
-  const progress = new Progress()
+  const progress = new Progress(io)
   const done = { sessions: 0, messages: 0 }
   const users = new Set<string>()
   try {

@@ -1,4 +1,5 @@
 import { stat } from 'node:fs/promises'
+import { resolve } from 'node:path'
 import { defined } from '../base/defined.js'
 import { DEFAULT_AGENT_NAME, isAgentName } from '../base/names.js'
 import { AgentError } from '../errors.js'
@@ -7,10 +8,11 @@ import type { Message, SessionKey } from '../session/message.js'
 import { isDatabaseUrl } from '../store/open-store.js'
 import type { Flags } from './command.js'
 import { interruptible } from './interruptible.js'
+import { type Io, sourceOf } from './io.js'
 import { quoted } from './next-command.js'
 import { type CommandStore, withStore } from './open-command-store.js'
+import { openFolder } from './open-folder.js'
 import { note, Progress, print, printJson } from './output.js'
-import { settleTrust } from './settle-trust.js'
 import { count } from './wording.js'
 
 interface ImportedSession extends SessionKey {
@@ -20,11 +22,11 @@ interface ImportedSession extends SessionKey {
 }
 
 /** `lango sessions import`. */
-export async function importSessions([file = '']: readonly string[], flags: Flags): Promise<number> {
-  await checkFile(file)
+export async function importSessions(io: Io, [file = '']: readonly string[], flags: Flags): Promise<number> {
+  await checkFile(io, file)
   const authors = authorsOf(flags.author)
-  return interruptible(signal =>
-    withStore(flags, opened => importInto(opened, { file, flags, signal, authors }), {
+  return interruptible(io, signal =>
+    withStore(io, flags, opened => importInto(io, opened, { file, flags, signal, authors }), {
       creates: flags['dry-run'] !== true,
     }),
   )
@@ -38,12 +40,12 @@ interface ImportOptions {
   authors: ReadonlyMap<string, string>
 }
 
-async function importInto({ store, app }: CommandStore, options: ImportOptions): Promise<number> {
+async function importInto(io: Io, { store, app }: CommandStore, options: ImportOptions): Promise<number> {
   const { file, flags, signal, authors } = options
-  const progress = new Progress()
+  const progress = new Progress(io)
   const imported: ImportedSession[] = []
   const seen = new Set<string>()
-  const agents = await knownAgents(flags)
+  const agents = await knownAgents(io, flags)
   let messages = 0
   const onMessage = (): void => {
     signal.throwIfAborted()
@@ -51,8 +53,8 @@ async function importInto({ store, app }: CommandStore, options: ImportOptions):
     progress.report(() => `imported ${count(imported.length, 'session')}, ${count(messages, 'message')}`)
   }
   try {
-    const into = { app, format: flags.format, author: flags.agent ?? agents?.[0], signal }
-    for await (const session of readSessions(file, into)) {
+    const into = { app, format: flags.format, author: flags.agent ?? agents?.[0], signal, name: file }
+    for await (const session of readSessions(isDatabaseUrl(file) ? file : sourceOf(io, file), into)) {
       signal.throwIfAborted()
       if (flags.as !== undefined && imported.length > 0) {
         throw new AgentError(
@@ -65,7 +67,7 @@ async function importInto({ store, app }: CommandStore, options: ImportOptions):
         userId: flags.user ?? session.key.userId,
         sessionId: flags.as ?? session.key.sessionId,
       }
-      for (const line of session.notes ?? []) note(`${key.sessionId}: ${line}`)
+      for (const line of session.notes ?? []) note(io, `${key.sessionId}: ${line}`)
       const read = { ...session, key, messages: withAuthors(session.messages, authors, seen) }
       const stored = flags['dry-run']
         ? await countMessages(read.messages, onMessage)
@@ -76,8 +78,8 @@ async function importInto({ store, app }: CommandStore, options: ImportOptions):
     progress.end()
   }
   const strangers = agents ? [...seen].filter(name => !agents.includes(name)) : []
-  await report(imported, { file: shown(file), app, flags, strangers })
-  noteStrangers(strangers, agents?.[0])
+  await report(io, imported, { file: shown(file), app, flags, strangers })
+  noteStrangers(io, strangers, agents?.[0])
   return 0
 }
 
@@ -114,13 +116,11 @@ async function countMessages(messages: AsyncIterable<Message>, onMessage: () => 
 }
 
 /** The agents of this folder, the root first. `undefined` when only running its code would tell. */
-async function knownAgents(flags: Flags): Promise<string[] | undefined> {
+async function knownAgents(io: Io, flags: Flags): Promise<string[] | undefined> {
   const { loadConfig } = await import('../config/load-config.js')
-  const skipped = await settleTrust(flags, { runs: false })
+  const { from } = await openFolder(io, flags, { runs: false })
   // What is wrong with the rest of the configuration does not matter here.
-  const loaded = await loadConfig({ file: flags.config, trusted: skipped.length === 0 }).catch(
-    () => undefined,
-  )
+  const loaded = await loadConfig({ ...from, file: flags.config }).catch(() => undefined)
   if (loaded?.agentFile !== undefined || loaded?.config.rootAgent !== undefined) return undefined
   const namesOf = (agent: { name?: string; subAgents?: readonly object[] | undefined }): string[] => [
     agent.name ?? DEFAULT_AGENT_NAME,
@@ -130,11 +130,12 @@ async function knownAgents(flags: Flags): Promise<string[] | undefined> {
 }
 
 /** Answers of an agent that is not there reach the model as a description in words, calls and results included. */
-function noteStrangers(strangers: readonly string[], root: string | undefined): void {
+function noteStrangers(io: Io, strangers: readonly string[], root: string | undefined): void {
   if (strangers.length === 0 || root === undefined) return
   const names = strangers.map(name => `"${name}"`).join(', ')
   const pairs = strangers.map(name => `--author ${quoted(`${name}=${root}`)}`).join(' ')
   note(
+    io,
     `The answers of ${names} ${strangers.length === 1 ? 'are from an agent' : 'are from agents'} that this configuration does not have: ` +
       `"${root}" receives them as text, their tool calls included. To continue them as "${root}", import with ${pairs}.`,
   )
@@ -145,9 +146,9 @@ function shown(file: string): string {
   return isDatabaseUrl(file) ? 'the database' : file
 }
 
-async function checkFile(file: string): Promise<void> {
+async function checkFile(io: Io, file: string): Promise<void> {
   if (file === '-' || isDatabaseUrl(file)) return
-  const found = await stat(file).catch(() => undefined)
+  const found = await stat(resolve(io.cwd, file)).catch(() => undefined)
   if (found?.isFile()) return
   const why = found ? 'is not a file' : 'does not exist'
   throw new AgentError(
@@ -160,34 +161,38 @@ async function checkFile(file: string): Promise<void> {
 const MOST_NAMED = 10
 
 async function report(
+  io: Io,
   imported: readonly ImportedSession[],
   { file, app, flags, strangers }: { file: string; app: string; flags: Flags; strangers: readonly string[] },
 ): Promise<void> {
   const isDry = flags['dry-run'] === true
   if (flags.json) {
     const unknown = strangers.length > 0 ? { unknownAgents: strangers } : {}
-    await printJson({ ...(isDry ? { found: imported } : { imported }), ...unknown })
+    await printJson(io, { ...(isDry ? { found: imported } : { imported }), ...unknown })
     return
   }
-  if (imported.length === 0) note(`${file} contains no session.`)
+  if (imported.length === 0) note(io, `${file} contains no session.`)
   for (const { sessionId, userId, messages, leftOut = [] } of imported.slice(0, MOST_NAMED)) {
     await print(
+      io,
       `${isDry ? 'Found' : 'Imported'} ${sessionId} of user ${userId}: ${count(messages, 'message')}.\n`,
     )
-    if (leftOut.length > 0) note(`  Not stored: ${leftOut.slice(0, MOST_FIELDS).join(', ')}${more(leftOut)}.`)
+    if (leftOut.length > 0)
+      note(io, `  Not stored: ${leftOut.slice(0, MOST_FIELDS).join(', ')}${more(leftOut)}.`)
   }
   if (imported.length > MOST_NAMED) {
     const others = imported.slice(MOST_NAMED)
     const messages = others.reduce((sum, session) => sum + session.messages, 0)
-    await print(`… and ${count(others.length, 'more session')} with ${count(messages, 'message')}.\n`)
+    await print(io, `… and ${count(others.length, 'more session')} with ${count(messages, 'message')}.\n`)
   }
   const foreign = imported.find(({ appName }) => appName !== app)
   if (foreign) {
     note(
+      io,
       `They belong to the app "${foreign.appName}", not "${app}". List them with --app ${foreign.appName}, or import them with --app ${app}.`,
     )
   }
-  if (isDry) note('Nothing was stored.')
+  if (isDry) note(io, 'Nothing was stored.')
 }
 
 /** Fields of a session that the report names; --json lists all. */

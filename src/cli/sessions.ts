@@ -12,6 +12,7 @@ import {
 import type { ListQuery, SessionPage, SessionSummary } from '../session/session-store.js'
 import { ask, canAsk } from './ask.js'
 import { type Flags, wholeNumber } from './command.js'
+import type { Io } from './io.js'
 import { called, givenFlags, quoted } from './next-command.js'
 import { type CommandStore, findSession, withStore } from './open-command-store.js'
 import {
@@ -28,51 +29,51 @@ import { fitText, plainLine, plainText } from './plain-text.js'
 import { ago, count, grouped, localTime } from './wording.js'
 
 /** `lango sessions list`. */
-export async function listSessions(flags: Flags): Promise<number> {
+export async function listSessions(io: Io, flags: Flags): Promise<number> {
   const limit = wholeNumber('--limit', flags.limit, 1) ?? 50
   const pageNumber = wholeNumber('--page', flags.page, 1) ?? 1
-  return withStore(flags, async opened => {
+  return withStore(io, flags, async opened => {
     const query = {
       appName: opened.app,
       ...defined({ userId: flags.user, search: flags.search }),
     }
     const start = await skip(opened, query, (pageNumber - 1) * limit, flags.cursor)
     const page = start === 'past the end' ? { sessions: [] } : await take(opened, query, limit, start)
-    if (flags.json) await printJson(page)
-    else await show(page, opened.app, flags)
+    if (flags.json) await printJson(io, page)
+    else await show(io, page, opened.app, flags)
     return 0
   })
 }
 
 /** `lango sessions show`. */
-export async function showSession([id = '']: readonly string[], flags: Flags): Promise<number> {
+export async function showSession(io: Io, [id = '']: readonly string[], flags: Flags): Promise<number> {
   const limit = wholeNumber('--limit', flags.limit, 1) ?? 20
   const before = wholeNumber('--before', flags.before, 1)
-  return withStore(flags, async opened => {
+  return withStore(io, flags, async opened => {
     const key = await findSession(opened, id, flags.user)
     const session = await opened.store.loadSession(key, { budgetTokens: 'off', maxMessages: 1 })
     const beforeSeq = before ?? Number.MAX_SAFE_INTEGER
     const messages = await opened.store.readMessages(key, { beforeSeq, limit })
-    if (flags.raw) await print(messages.map(messageLine).join(''))
-    else if (flags.json) await printJson({ ...session, messages })
-    else if (session) await showText({ ...session, messages }, flags)
+    if (flags.raw) await print(io, messages.map(messageLine).join(''))
+    else if (flags.json) await printJson(io, { ...session, messages })
+    else if (session) await showText(io, { ...session, messages }, flags)
     return 0
   })
 }
 
 /** `lango sessions delete`. */
-export async function deleteSessions(ids: readonly string[], flags: Flags): Promise<number> {
-  if (flags.yes !== true && (flags.json === true || !canAsk())) {
+export async function deleteSessions(io: Io, ids: readonly string[], flags: Flags): Promise<number> {
+  if (flags.yes !== true && (flags.json === true || !canAsk(io))) {
     throw new AgentError(
       'invalid-argument',
       'Deleting cannot be undone, and there is no terminal for the confirmation prompt. Pass --yes to confirm.',
     )
   }
-  return withStore(flags, async opened => {
+  return withStore(io, flags, async opened => {
     const { keys, missing } = await lookUp(opened, [...new Set(ids)], flags.user)
-    for (const message of missing.values()) if (!flags.json) note(`lango: ${message}`)
-    if (keys.length > 0 && flags.yes !== true && !(await isConfirmed(keys))) {
-      note('Nothing was deleted.')
+    for (const message of missing.values()) if (!flags.json) note(io, `lango: ${message}`)
+    if (keys.length > 0 && flags.yes !== true && !(await isConfirmed(io, keys))) {
+      note(io, 'Nothing was deleted.')
       return 1
     }
     const deleted: string[] = []
@@ -85,16 +86,16 @@ export async function deleteSessions(ids: readonly string[], flags: Flags): Prom
     }
     if (flags.json) {
       const stays = kept.size > 0 ? { keptUserState: Object.fromEntries(kept) } : {}
-      await printJson({ deleted, missing: [...missing.keys()], ...stays })
+      await printJson(io, { deleted, missing: [...missing.keys()], ...stays })
     } else if (deleted.length > 0)
-      await print(`Deleted ${count(deleted.length, 'session')}: ${deleted.join(', ')}.\n`)
-    if (!flags.json) for (const [userId, names] of kept) note(keptText(userId, names, flags))
+      await print(io, `Deleted ${count(deleted.length, 'session')}: ${deleted.join(', ')}.\n`)
+    if (!flags.json) for (const [userId, names] of kept) note(io, keptText(io, userId, names, flags))
     return missing.size > 0 ? 1 : 0
   })
 }
 
-function keptText(userId: string, names: readonly string[], flags: Flags): string {
-  const erase = `${called('erase')}${givenFlags({ ...flags, user: userId }, ['user', 'app', 'config', 'store'])}`
+function keptText(io: Io, userId: string, names: readonly string[], flags: Flags): string {
+  const erase = `${called(io, 'erase')}${givenFlags({ ...flags, user: userId }, ['user', 'app', 'config', 'store'])}`
   const keys = `${count(names.length, 'key')} of "user:" state`
   return `The user "${plainLine(userId)}" has no more sessions, but ${keys} stays stored (${names.map(plainLine).join(', ')}). Erase everything of this user with: ${erase}`
 }
@@ -141,16 +142,16 @@ async function take(
   return { sessions, ...defined({ nextCursor: at }) }
 }
 
-async function show({ sessions, nextCursor }: SessionPage, app: string, flags: Flags): Promise<void> {
+async function show(io: Io, { sessions, nextCursor }: SessionPage, app: string, flags: Flags): Promise<void> {
   if (sessions.length === 0) {
-    note(nothingFound(app, flags))
+    note(io, nothingFound(app, flags))
     return
   }
-  const { bold } = stylesOf(process.stdout)
+  const { bold } = stylesOf(io, io.stdout)
   const withUser = flags.user === undefined && sessions.some(({ key }) => key.userId !== 'user')
-  const [titles = '', ...lines] = sessionTable(sessions, withUser, lineWidth())
-  await print(`${[bold(titles), ...lines].join('\n')}\n`)
-  if (nextCursor !== undefined) note(`More: ${nextCommand(flags, nextCursor)}`)
+  const [titles = '', ...lines] = sessionTable(sessions, withUser, lineWidth(io))
+  await print(io, `${[bold(titles), ...lines].join('\n')}\n`)
+  if (nextCursor !== undefined) note(io, `More: ${nextCommand(io, flags, nextCursor)}`)
 }
 
 function nothingFound(app: string, { page, cursor, search }: Flags): string {
@@ -158,11 +159,11 @@ function nothingFound(app: string, { page, cursor, search }: Flags): string {
   return search === undefined ? `No sessions in the app "${app}".` : `No session matches "${search}".`
 }
 
-function nextCommand(flags: Flags, cursor: string): string {
+function nextCommand(io: Io, flags: Flags, cursor: string): string {
   const { page } = flags
   const options = givenFlags(flags, ['limit', 'search', 'user', 'app', 'store', 'config', 'trust'])
   const place = page === undefined ? `--cursor ${cursor}` : `--page ${Number(page) + 1}`
-  return `${called('sessions list')}${options} ${place}`
+  return `${called(io, 'sessions list')}${options} ${place}`
 }
 
 /** The lines of the table. */
@@ -193,8 +194,8 @@ export function sessionTable(
   return tableLines(columns, rows, width)
 }
 
-async function showText(session: Session, flags: Flags): Promise<void> {
-  const styles = stylesOf(process.stdout)
+async function showText(io: Io, session: Session, flags: Flags): Promise<void> {
+  const styles = stylesOf(io, io.stdout)
   const { key, messages, totalMessages } = session
   const facts = [`user ${key.userId}`, `app ${key.appName}`, count(totalMessages, 'message')]
   const times = `created ${localTime(session.createdAt)}, updated ${localTime(session.updatedAt)}`
@@ -206,13 +207,13 @@ async function showText(session: Session, flags: Flags): Promise<void> {
     styles.dim(times),
     ...state,
   ]
-  await print(`${head.join('\n')}\n`)
-  for (const message of messages) await print(`\n${messageText(message, styles)}\n`)
+  await print(io, `${head.join('\n')}\n`)
+  for (const message of messages) await print(io, `\n${messageText(message, styles)}\n`)
   const [first] = messages
   if (first && first.seq > 1) {
     const options = givenFlags(flags, ['limit', 'user', 'app', 'store', 'config'])
-    const command = `${called('sessions show')} ${quoted(key.sessionId)}${options} --before ${first.seq}`
-    note(styles.dim(`\nEarlier messages: ${command}`))
+    const command = `${called(io, 'sessions show')} ${quoted(key.sessionId)}${options} --before ${first.seq}`
+    note(io, styles.dim(`\nEarlier messages: ${command}`))
   }
 }
 
@@ -275,8 +276,8 @@ async function lookUp(
   return { keys, missing }
 }
 
-async function isConfirmed(keys: readonly SessionKey[]): Promise<boolean> {
+async function isConfirmed(io: Io, keys: readonly SessionKey[]): Promise<boolean> {
   const names = keys.map(({ sessionId }) => sessionId).join(', ')
-  const answer = await ask(`Delete ${count(keys.length, 'session')} permanently (${names})? [y/N] `)
+  const answer = await ask(io, `Delete ${count(keys.length, 'session')} permanently (${names})? [y/N] `)
   return answer === 'y' || answer === 'yes'
 }

@@ -13,6 +13,7 @@ import { changeTrust, readTrust, type TrustRecord, trustFile } from '../config/t
 import { AgentError } from '../errors.js'
 import { ask, canAsk } from './ask.js'
 import type { Flags } from './command.js'
+import type { Io } from './io.js'
 import { called } from './next-command.js'
 import { note, print, printJson } from './output.js'
 import { fitText, plainLine } from './plain-text.js'
@@ -32,20 +33,20 @@ export interface TrustOptions {
 }
 
 /** What is not loaded because the folder is not trusted; empty when it is trusted or needs no trust. */
-export async function settleTrust(flags: TrustFlags, { cwd = process.cwd(), runs }: TrustOptions) {
-  if (flags.trust || isTrustedByEnvironment(process.env)) return []
-  const { needs, all, record } = await untrustedNeeds(flags, cwd)
+export async function settleTrust(io: Io, flags: TrustFlags, { cwd = io.cwd, runs }: TrustOptions) {
+  if (flags.trust || isTrustedByEnvironment(io.env)) return []
+  const { needs, all, record } = await untrustedNeeds(io, flags, cwd)
   if (needs.length === 0) return []
   const skipped = all.flatMap(({ skips }) => skips)
   if (!runs) {
-    note(plainLine(skippedLine(needs, skipped)))
+    note(io, plainLine(skippedLine(io, needs, skipped)))
     return skipped
   }
-  if (flags.json || !canAsk()) throw refusal(needs, record)
-  note(needsText(needs, record))
-  if (!(await ask('Trust it? [y/N]: ')).startsWith('y'))
+  if (flags.json || !canAsk(io)) throw refusal(io, needs, record)
+  note(io, needsText(needs, record))
+  if (!(await ask(io, 'Trust it? [y/N]: ')).startsWith('y'))
     throw untrusted('The folder is not trusted; nothing was run.', needs)
-  await remember(needs)
+  await remember(io, needs)
   return []
 }
 
@@ -63,35 +64,35 @@ export interface UntrustedNeeds {
 }
 
 /** What a command would load that is not trusted in its current state. */
-export async function untrustedNeeds(flags: TrustFlags, cwd: string): Promise<UntrustedNeeds> {
+export async function untrustedNeeds(io: Io, flags: TrustFlags, cwd: string): Promise<UntrustedNeeds> {
   const all = await folderNeeds({
     cwd,
     file: flags.config,
     agent: flags.agent,
-    env: process.env,
+    env: io.env,
     hasStore: flags.store !== undefined,
   })
   if (all.length === 0) return { needs: [], all, record: { folders: new Map() } }
-  const file = trustFile(process.env)
+  const file = trustFile(io.env)
   const record = await readTrust(file)
   if (record.problem !== undefined) {
-    note(`${plainLine(`${file} cannot be read (${record.problem})`)}; no folder is trusted.`)
+    note(io, `${plainLine(`${file} cannot be read (${record.problem})`)}; no folder is trusted.`)
   }
   const needs = all.filter(each => changedFiles(each, record.folders.get(each.folder)).length > 0)
   return { needs, all, record }
 }
 
 /** Stores that these files of these folders are trusted. */
-export async function remember(needs: readonly FolderNeeds[]): Promise<void> {
+export async function remember(io: Io, needs: readonly FolderNeeds[]): Promise<void> {
   const trustedAt = new Date().toISOString()
-  const file = trustFile(process.env)
+  const file = trustFile(io.env)
   const before = await changeTrust(file, folders => {
     for (const { folder, files } of needs) {
       folders.set(folder, { trustedAt, files: { ...folders.get(folder)?.files, ...files } })
     }
   })
   if (before.problem !== undefined)
-    note(`The unreadable list of trusted folders was moved to ${file}.unreadable.`)
+    note(io, `The unreadable list of trusted folders was moved to ${file}.unreadable.`)
 }
 
 /** The facts that a person needs to decide. */
@@ -148,19 +149,19 @@ function shown({ from, path, value }: NeededSetting): string {
   return `${from}: ${name}${name === '' ? '' : ' = '}${isSecret ? '(not shown)' : redactText(String(text))}`
 }
 
-function skippedLine(needs: readonly FolderNeeds[], skipped: readonly string[]): string {
+function skippedLine(io: Io, needs: readonly FolderNeeds[], skipped: readonly string[]): string {
   const where = needs.map(({ folder }) => folder).join(', ')
-  return `Not loaded, because ${where} is not trusted: ${few(skipped)}. Run '${called('trust')}' to review and trust it.`
+  return `Not loaded, because ${where} is not trusted: ${few(skipped)}. Run '${called(io, 'trust')}' to review and trust it.`
 }
 
-function refusal(needs: readonly FolderNeeds[], { folders }: TrustRecord): AgentError {
+function refusal(io: Io, needs: readonly FolderNeeds[], { folders }: TrustRecord): AgentError {
   const where = needs.map(({ folder }) => folder).join(', ')
   const why = needs.some(({ folder }) => folders.has(folder))
     ? 'has changed since it was trusted'
     : 'is not trusted'
   const what = few(needs.flatMap(({ skips }) => skips))
   return untrusted(
-    `${where} ${why}, and ${what} would run code or redirect keys and messages. Review it and run '${called('trust')}' there, or add --trust.`,
+    `${where} ${why}, and ${what} would run code or redirect keys and messages. Review it and run '${called(io, 'trust')}' there, or add --trust.`,
     needs,
   )
 }
@@ -180,60 +181,61 @@ function few(names: readonly string[]): string {
 
 /** `lango trust`: shows what a folder would do, asks, and stores the answer; lists and removes trusted folders. */
 /** Trusts a folder after showing what it would do. */
-export async function trust([folder = '.']: readonly string[], flags: Flags): Promise<number> {
+export async function trust(io: Io, [folder = '.']: readonly string[], flags: Flags): Promise<number> {
   if (flags.list && flags.forget) throw invalid('--list and --forget cannot be combined.')
-  if (flags.list) return list(flags)
-  if (flags.forget) return forget(realOf(folder))
-  if (!existsSync(folder)) throw invalid(`Folder ${folder} does not exist. Check the path.`)
+  if (flags.list) return list(io, flags)
+  const path = resolve(io.cwd, folder)
+  if (flags.forget) return forget(io, realOf(path))
+  if (!existsSync(path)) throw invalid(`Folder ${folder} does not exist. Check the path.`)
   const named = {
-    config: flags.config === undefined ? undefined : resolve(flags.config),
-    agent: flags.agent === undefined ? undefined : resolve(flags.agent),
+    config: flags.config === undefined ? undefined : resolve(io.cwd, flags.config),
+    agent: flags.agent === undefined ? undefined : resolve(io.cwd, flags.agent),
   }
-  const { needs, record } = await untrustedNeeds(named, realOf(folder))
+  const { needs, record } = await untrustedNeeds(io, named, realOf(path))
   if (needs.length === 0) {
-    await print('Nothing to trust: all settings are harmless or already trusted.\n')
+    await print(io, 'Nothing to trust: all settings are harmless or already trusted.\n')
     return 0
   }
-  await print(`${needsText(needs, record)}\n`)
+  await print(io, `${needsText(needs, record)}\n`)
   if (!flags.yes) {
-    if (!canAsk())
+    if (!canAsk(io))
       throw invalid(
         'Not trusted: there is no terminal for the confirmation prompt. Review the list and pass --yes.',
       )
-    if (!(await ask('Trust it? [y/N]: ')).startsWith('y')) {
-      note('Not trusted.')
+    if (!(await ask(io, 'Trust it? [y/N]: ')).startsWith('y')) {
+      note(io, 'Not trusted.')
       return 1
     }
   }
-  await remember(needs)
+  await remember(io, needs)
   for (const each of needs)
-    await print(`${plainLine(each.folder)} is trusted until one of these files changes.\n`)
+    await print(io, `${plainLine(each.folder)} is trusted until one of these files changes.\n`)
   return 0
 }
 
-async function list({ json }: Flags): Promise<number> {
-  const file = trustFile(process.env)
+async function list(io: Io, { json }: Flags): Promise<number> {
+  const file = trustFile(io.env)
   const { folders, problem } = await readTrust(file)
   if (problem !== undefined) throw invalid(`${file} cannot be read (${problem}); no folder is trusted.`)
   const trusted = [...folders].map(([folder, entry]) => ({ folder, ...entry }))
-  if (json) await printJson({ file, folders: trusted })
-  else if (trusted.length === 0) note('No folder is trusted.')
+  if (json) await printJson(io, { file, folders: trusted })
+  else if (trusted.length === 0) note(io, 'No folder is trusted.')
   else {
     const lines = trusted.map(({ folder, trustedAt }) => `${trustedAt.slice(0, 10)}  ${plainLine(folder)}\n`)
-    await print(lines.join(''))
+    await print(io, lines.join(''))
   }
   return 0
 }
 
-async function forget(folder: string): Promise<number> {
-  const { folders, problem } = await changeTrust(trustFile(process.env), all => {
+async function forget(io: Io, folder: string): Promise<number> {
+  const { folders, problem } = await changeTrust(trustFile(io.env), all => {
     all.delete(folder)
   })
   if (problem !== undefined)
-    note('The list of trusted folders could not be read; it was replaced by an empty one.')
+    note(io, 'The list of trusted folders could not be read; it was replaced by an empty one.')
   else if (!folders.has(folder))
     throw invalid(`${folder} is not trusted. Run 'lango trust --list' to list trusted folders.`)
-  await print(`${plainLine(folder)} is no longer trusted.\n`)
+  await print(io, `${plainLine(folder)} is no longer trusted.\n`)
   return 0
 }
 
@@ -242,7 +244,7 @@ function realOf(folder: string): string {
   try {
     return realpathSync(folder)
   } catch {
-    return resolve(folder)
+    return folder
   }
 }
 

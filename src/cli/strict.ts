@@ -3,9 +3,10 @@ import { startStrictProvider } from '../testing/start-strict-provider.js'
 import { STRICT_PLATFORMS, type StrictPlatform } from '../testing/strict/platforms.js'
 import { STRICT_PROFILES, type StrictProfile } from '../testing/strict/profile.js'
 import { type Flags, wholeNumber } from './command.js'
+import type { Io } from './io.js'
 
 /** `lango strict`: runs until it is interrupted. */
-export async function strict(flags: Flags): Promise<number> {
+export async function strict(io: Io, flags: Flags): Promise<number> {
   const profile = readProfile(flags.profile)
   const port = wholeNumber('--port', flags.port, 0, 65_535) ?? 0
   const reading = flags.lenient ? 'lenient' : 'strict'
@@ -20,7 +21,7 @@ export async function strict(flags: Flags): Promise<number> {
     )
   })
   const write = (fact: object, text: string) =>
-    process.stdout.write(`${flags.json ? JSON.stringify(fact) : text}\n`)
+    io.stdout.write(`${flags.json ? JSON.stringify(fact) : text}\n`)
   write(
     { profile, ...(platform ? { platform } : {}), baseUrl: server.baseUrl, port: server.port },
     `strict ${profile}${platform ? ` on ${platform}` : ''} at ${server.baseUrl} (Ctrl-C stops it; any key is accepted)`,
@@ -34,8 +35,8 @@ export async function strict(flags: Flags): Promise<number> {
   }
   const watch = setInterval(report, 100)
   await new Promise<void>(resolve => {
-    process.once('SIGINT', resolve)
-    process.once('SIGTERM', resolve)
+    io.signals.once('SIGINT', resolve)
+    io.signals.once('SIGTERM', resolve)
   })
   clearInterval(watch)
   await server.close()

@@ -2,21 +2,22 @@ import { defined } from '../base/defined.js'
 import { AgentError } from '../errors.js'
 import type { UsageLine } from '../session/spending.js'
 import type { Flags } from './command.js'
+import type { Io } from './io.js'
 import { withStore } from './open-command-store.js'
 import { type Column, lineWidth, print, printJson, stylesOf, tableLines } from './output.js'
 import { compact } from './wording.js'
 
 /** `lango usage`. */
-export async function usage(flags: Flags): Promise<number> {
+export async function usage(io: Io, flags: Flags): Promise<number> {
   const { user: userId, model, from, to } = flags
-  const lines = await withStore(flags, async ({ store, app }) => {
+  const lines = await withStore(io, flags, async ({ store, app }) => {
     if (!store.spending)
       throw new AgentError('unsupported', 'This store does not count what model calls cost.')
     return store.spending.usage({ appName: app, ...defined({ userId, model, from, to }) })
   })
-  if (flags.json) await printJson({ lines, costUsd: costOf(lines) ?? null })
-  else if (flags.csv) await print(csv(lines))
-  else await show(lines)
+  if (flags.json) await printJson(io, { lines, costUsd: costOf(lines) ?? null })
+  else if (flags.csv) await print(io, csv(lines))
+  else await show(io, lines)
   return 0
 }
 
@@ -38,18 +39,18 @@ const COLUMNS: readonly Column[] = [
   { title: 'COST', align: 'right' },
 ]
 
-async function show(lines: readonly UsageLine[]): Promise<void> {
-  const { bold, dim } = stylesOf(process.stdout)
-  if (lines.length === 0) return print('No model call was counted.\n')
+async function show(io: Io, lines: readonly UsageLine[]): Promise<void> {
+  const { bold, dim } = stylesOf(io, io.stdout)
+  if (lines.length === 0) return print(io, 'No model call was counted.\n')
   const rows = lines.map(({ day, userId, model, kind, calls, usage: used, unpricedCalls }) => [
     ...[day, userId, model, kind, compact(calls), compact(used.inputTokens), compact(used.cachedInputTokens)],
     ...[compact(used.outputTokens), unpricedCalls > 0 ? 'unknown' : dollars(used.cost ?? 0)],
   ])
-  const [titles = '', ...body] = tableLines([...COLUMNS], rows, lineWidth())
-  await print(`${[bold(titles), ...body].join('\n')}\n`)
+  const [titles = '', ...body] = tableLines([...COLUMNS], rows, lineWidth(io))
+  await print(io, `${[bold(titles), ...body].join('\n')}\n`)
   const total = costOf(lines)
   const words = total === undefined ? 'unknown: the price of some calls is not known' : dollars(total)
-  await print(`${dim(`Total: ${words}. Days are those of UTC.`)}\n`)
+  await print(io, `${dim(`Total: ${words}. Days are those of UTC.`)}\n`)
 }
 
 function dollars(cost: number): string {

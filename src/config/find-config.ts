@@ -53,14 +53,21 @@ export async function readEnv(
   given: Environment | undefined,
   trusted = true,
 ): Promise<Environment> {
-  const file = resolve(cwd, '.env')
-  const isRead = trusted && isThere(file)
-  const added = isRead ? (parseEnv(await readFile(file, 'utf8')) as Environment) : {}
+  const added = trusted ? await readEnvFile(cwd) : {}
   if (given) return { ...added, ...setVariables(given) }
-  for (const [name, value] of Object.entries(added)) {
-    if (!Object.hasOwn(process.env, name)) process.env[name] = value
-  }
+  addVariables(process.env, added)
   return process.env
+}
+
+/** The variables of a folder's `.env`. */
+export async function readEnvFile(folder: string): Promise<Environment> {
+  const file = resolve(folder, '.env')
+  return isThere(file) ? (parseEnv(await readFile(file, 'utf8')) as Environment) : {}
+}
+
+/** Adds variables to an environment as `process.loadEnvFile` would: those that it has stay as they are. */
+export function addVariables(env: NodeJS.ProcessEnv, added: Environment): void {
+  for (const [name, value] of Object.entries(added)) if (!Object.hasOwn(env, name)) env[name] = value
 }
 
 /** The named file, or the one that exists in the folder. */

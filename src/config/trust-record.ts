@@ -33,8 +33,10 @@ export function trustFile(env: Environment, platform: string = process.platform)
 
 /** The folder of what Lango keeps for a user. */
 export function userFolder(env: Environment, platform: string = process.platform): string {
-  const home = env.XDG_CONFIG_HOME?.trim() || (platform === 'win32' ? env.APPDATA?.trim() : undefined)
-  return join(home || join(homedir(), '.config'), 'lango')
+  const isWindows = platform === 'win32'
+  const settings = env.XDG_CONFIG_HOME?.trim() || (isWindows ? env.APPDATA?.trim() : undefined)
+  const home = (isWindows ? undefined : env.HOME) || homedir()
+  return join(settings || join(home, '.config'), 'lango')
 }
 
 export async function readTrust(file: string): Promise<TrustRecord> {

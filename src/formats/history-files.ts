@@ -80,29 +80,36 @@ export const FORMAT_NAMES: Readonly<Record<HistoryFormat, string>> = {
 
 const MOST_BYTES = 256 * 1024 * 1024
 
-/** Reads a file, or standard input for `-`, and returns its format and histories. Throws `invalid-argument`. */
-export async function readHistoryFile(file: string, format?: string): Promise<HistoryFile> {
+/**
+ * Reads a file or standard input, and returns its format and histories. Throws `invalid-argument` with the file's name:
+ * by default its path.
+ */
+export async function readHistoryFile(
+  file: string | Readable,
+  format?: string,
+  name = typeof file === 'string' ? file : 'standard input',
+): Promise<HistoryFile> {
   const chosen = chosenFormat(format)
-  if (file === '-') return readText(await readInput(), 'standard input', chosen)
+  if (typeof file !== 'string') return readText(await readInput(file), name, chosen)
   const found = await stat(file).catch(() => undefined)
   if (!found?.isFile()) {
     const why = found ? 'is not a file' : 'does not exist'
-    throw invalid(`${file} ${why}. Pass a Lango export, a transcript or a request body.`)
+    throw invalid(`${name} ${why}. Pass a Lango export, a transcript or a request body.`)
   }
   if (found.size > MOST_BYTES) {
     throw invalid(
-      `${file} is larger than 256 MB. Import it with 'lango sessions import', then lint the session.`,
+      `${name} is larger than 256 MB. Import it with 'lango sessions import', then lint the session.`,
     )
   }
   const data = await readFile(file)
   if (isSqliteData(data)) return readDatabase(file)
-  return readText(data.toString('utf8'), file, chosen)
+  return readText(data.toString('utf8'), name, chosen)
 }
 
-async function readInput(): Promise<string> {
+async function readInput(input: Readable): Promise<string> {
   const chunks: Buffer[] = []
   let size = 0
-  for await (const chunk of process.stdin) {
+  for await (const chunk of input) {
     chunks.push(Buffer.from(chunk))
     size += chunks.at(-1)?.length ?? 0
     if (size > MOST_BYTES) throw invalid('stdin is larger than 256 MB.')

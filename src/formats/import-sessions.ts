@@ -2,7 +2,7 @@
 
 import { createReadStream } from 'node:fs'
 import { basename } from 'node:path'
-import { addAbortSignal } from 'node:stream'
+import { addAbortSignal, type Readable } from 'node:stream'
 import { defined } from '../base/defined.js'
 import { titleOfMessage } from '../base/title.js'
 import { AgentError, messageOf } from '../errors.js'
@@ -19,29 +19,29 @@ export interface ImportInto {
   /** The agent that answers of programs without agents are stored under. */
   author?: string | undefined
   signal: AbortSignal
+  /** How errors name the file. Default: its path. */
+  name?: string | undefined
 }
 
-/** The sessions of a file, of standard input (`-`) or of a database. */
-export async function* readSessions(file: string, into: ImportInto): AsyncGenerator<ReadSession> {
-  if (file !== '-') {
-    const adk = await import('./adk-sessions.js')
-    if (isDatabaseUrl(file) || (await adk.isSqlite(file))) {
-      const { readForeignDatabase } = await import('./foreign-databases.js')
-      yield* (await readForeignDatabase(file, into)).sessions
-      return
-    }
-    if (await adk.isAdkFile(file)) {
-      yield* adk.readAdkFile(file)
-      return
-    }
-    if (!(await adk.isLangoExport(file))) {
-      yield* readTranscripts(file, into)
-      return
-    }
-  }
-  const input = file === '-' ? process.stdin : createReadStream(file)
+/** The sessions of a file, of a database, or of a Lango export that is read from standard input. */
+export async function* readSessions(
+  source: string | Readable,
+  into: ImportInto,
+): AsyncGenerator<ReadSession> {
   // Aborted with the signal: an input that stays open would block an interrupted import.
-  yield* readLangoExport(addAbortSignal(into.signal, input), file === '-' ? 'standard input' : file)
+  const readExport = (input: Readable, name: string) =>
+    readLangoExport(addAbortSignal(into.signal, input), name)
+  if (typeof source !== 'string') {
+    yield* readExport(source, 'standard input')
+    return
+  }
+  const adk = await import('./adk-sessions.js')
+  if (isDatabaseUrl(source) || (await adk.isSqlite(source))) {
+    const { readForeignDatabase } = await import('./foreign-databases.js')
+    yield* (await readForeignDatabase(source, into)).sessions
+  } else if (await adk.isAdkFile(source)) yield* adk.readAdkFile(source)
+  else if (await adk.isLangoExport(source)) yield* readExport(createReadStream(source), into.name ?? source)
+  else yield* readTranscripts(source, into)
 }
 
 /** The messages under the names that were asked for. The names that they end up with are added to `seen`. */
@@ -62,11 +62,11 @@ export async function* withAuthors(
 /** Transcripts and request bodies of other programs, each as one session. */
 async function* readTranscripts(
   file: string,
-  { app, format, author }: ImportInto,
+  { app, format, author, name: shown }: ImportInto,
 ): AsyncGenerator<ReadSession> {
   const { leftOutOf, readHistoryFile } = await import('../formats/history-files.js')
   const { neutralToMessages } = await import('../formats/neutral-to-messages.js')
-  const { histories } = await readHistoryFile(file, format)
+  const { histories } = await readHistoryFile(file, format, shown)
   for (const [index, history] of histories.entries()) {
     const fallback = basename(file).replace(/\.\w+$/, '')
     const name = history.name || (histories.length > 1 ? `${fallback}-${index + 1}` : fallback)

@@ -11,7 +11,7 @@ import { gate, type PacedRequest, type Piece } from '../support/paced-model.js'
 import { createStoreDatabase, type TestDatabase } from '../support/postgres.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { folderWith, openEditor, openSession } from './acp-editor.js'
-import { lango, startLango } from './lango.js'
+import { langoProcess, startLango } from './lango.js'
 
 // Starting processes takes long on a busy machine.
 vi.setConfig({ testTimeout: 240_000 })
@@ -332,7 +332,7 @@ test('without the SDK it says in one sentence how to install it', async () => {
   const cwd = await temporaryFolder()
   const guard = pathToFileURL(join(import.meta.dirname, 'refuse-packages.mjs')).href
   const env = { REFUSED_PACKAGES: '^@agentclientprotocol' }
-  const { code, stdout, stderr } = await lango(['acp'], { cwd, env, imports: [guard] })
+  const { code, stdout, stderr } = await langoProcess(['acp'], { cwd, env, imports: [guard] })
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
   expect(stderr).toMatch(/^lango: .*npm install @agentclientprotocol\/sdk@2 \(or: lango add acp\)\n$/)
 })

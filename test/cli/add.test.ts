@@ -6,7 +6,7 @@ import { isInRange } from '../../src/cli/installed-packages.js'
 import { OPTIONAL_NAMES } from '../../src/packages.js'
 import { installWithoutPeers } from '../support/lango-without-peers.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
-import { lango } from './lango.js'
+import { lango, langoProcess } from './lango.js'
 
 /** A project with Lango in it, and these files. */
 async function project(files: Readonly<Record<string, string>> = {}): Promise<string> {
@@ -34,7 +34,7 @@ test.each([
   const folder = await project({ [file]: '' })
   await mkdir(join(folder, 'src'))
   expect(commandIn(folder)).toBe(command)
-  expect(planInstallation(['openai'], { cwd: join(folder, 'src') }).folder).toBe(folder)
+  expect(planInstallation(['openai'], { cwd: join(folder, 'src'), env: {} }).folder).toBe(folder)
 })
 
 test('without a lock file package.json chooses, then what started the command', async () => {
@@ -141,16 +141,16 @@ test('names, providers and packages are understood, others are refused with a su
 test('without a name it lists what can be added, with the versions that are there', async () => {
   const cwd = await temporaryFolder()
   const file = await installWithoutPeers(cwd, ['openai'])
-  const { stdout } = await lango(['add', '--json'], { cwd, file })
+  const { stdout } = await langoProcess(['add', '--json'], { cwd, file })
   const rows = JSON.parse(stdout) as { name: string; versions: string[] | null }[]
   expect(rows.map(({ name }) => name)).toEqual(OPTIONAL_NAMES)
   expect(rows.find(({ name }) => name === 'openai')?.versions).toEqual([expect.stringMatching(/^6\./)])
   expect(rows.find(({ name }) => name === 'anthropic')?.versions).toBeNull()
 
-  const again = await lango(['add', 'openai', '--json'], { cwd, file })
+  const again = await langoProcess(['add', 'openai', '--json'], { cwd, file })
   expect(JSON.parse(again.stdout)).toMatchObject({ installed: ['openai'], changed: false })
 
-  const doctor = await lango(['doctor', '--offline', '--json'], {
+  const doctor = await langoProcess(['doctor', '--offline', '--json'], {
     cwd,
     file,
     env: { ANTHROPIC_API_KEY: 'sk-1' },
@@ -172,14 +172,14 @@ test('a package manager that fails or is not there', async () => {
   const cwd = await temporaryFolder()
   const file = await installWithoutPeers(cwd)
   const offline = { npm_config_registry: 'http://127.0.0.1:9/', npm_config_fetch_retries: '0' }
-  const failed = await lango(['add', 'postgres', '--json'], { cwd, file, env: offline })
+  const failed = await langoProcess(['add', 'postgres', '--json'], { cwd, file, env: offline })
   expect(failed).toMatchObject({ code: 1, stdout: '' })
   const words = failed.stderr.trim().split('\n').at(-1) ?? ''
   expect(JSON.parse(words)).toMatchObject({
     error: { details: { command: 'npm install pg@8', folder: cwd, exitCode: 1 } },
   })
   await writeFile(join(cwd, 'pnpm-lock.yaml'), '')
-  const absent = await lango(['add', 'postgres'], { cwd, file, env: { PATH: cwd } })
+  const absent = await langoProcess(['add', 'postgres'], { cwd, file, env: { PATH: cwd } })
   expect(absent.code).toBe(1)
   expect(absent.stderr).toContain(
     'lango: pnpm cannot be started, and this folder uses it. Run yourself: pnpm add pg@8\n',

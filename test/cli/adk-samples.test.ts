@@ -139,13 +139,11 @@ async function project(name: string, script: Script = [], type = 'module'): Prom
   await symlink(join(ROOT, 'node_modules'), join(cwd, 'node_modules'))
   await writeFile(join(cwd, 'package.json'), JSON.stringify({ type, main: `${name}.ts` }))
   await copyFile(join(SAMPLES, `${name}.ts`), join(cwd, `${name}.ts`))
-  const env = {
-    GEMINI_API_KEY: 'key',
-    GOOGLE_GEMINI_BASE_URL: server.baseUrl,
-    LANGO_STORE: 'sqlite:./lango.db',
-  }
+  // Providers read keys from the environment of the process; the first test gives them there.
+  const providers = { gemini: { apiKey: 'key', baseUrl: server.baseUrl } }
+  await writeFile(join(cwd, 'lango.config.json'), JSON.stringify({ providers }))
   return {
-    run: (...args) => lango(args, { cwd, env }),
+    run: (...args) => lango(args, { cwd }),
     violations: () => server.violations,
     file: `./${name}.ts`,
     store: `sqlite:${join(cwd, 'lango.db')}`,

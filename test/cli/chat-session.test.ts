@@ -41,6 +41,7 @@ async function talk(
   const opened = { runtime, config: { app: 'lango' }, model: 'play/m' } as unknown as OpenedRuntime
   const chat = new ChatSession({
     opened,
+    cwd: await temporaryFolder(),
     registry: createRegistry(providers),
     userId: 'user',
     sessionId: 's',
@@ -176,8 +177,6 @@ test('a run that waits in the queue of its session says its place until it begin
 })
 
 test('a picture is one line with its type and size, and /save writes it under a name that is no path', async () => {
-  const cwd = process.cwd()
-  const folder = await temporaryFolder()
   const { chat } = await talk([{ text: 'A cat.' }], { agent: { name: 'root', model: 'play/m' } })
   const { runtime } = chat.opened
   const data = Buffer.from('not really a picture').toString('base64')
@@ -190,10 +189,8 @@ test('a picture is one line with its type and size, and /save writes it under a 
   await chat.open('s')
   const line = 'picture: ../../cat 1.png · image/png · 20 B · /save writes it to a file'
   expect(chat.state.items).toContainEqual(expect.objectContaining({ kind: 'notice', text: line }))
-  process.chdir(folder)
-  onTestFinished(() => process.chdir(cwd))
   await runCommand(chat, {} as ChatUi, 'save', '')
-  expect(await readFile(join(folder, 'cat_1.png'), 'utf8')).toBe('not really a picture')
+  expect(await readFile(join(chat.cwd, 'cat_1.png'), 'utf8')).toBe('not really a picture')
   await runCommand(chat, {} as ChatUi, 'save', '')
   expect(JSON.stringify(chat.state.items.at(-1))).toContain('the file already exists')
 })

@@ -7,7 +7,7 @@ import { helpText, parseCommandLine } from '../../src/cli/command-line.js'
 import { LANGO } from '../../src/cli/commands.js'
 
 import { temporaryFolder } from '../support/temporary-folder.js'
-import { lango } from './lango.js'
+import { lango, langoProcess } from './lango.js'
 
 const GUARD = pathToFileURL(join(import.meta.dirname, 'refuse-packages.mjs')).href
 
@@ -44,10 +44,10 @@ describe('help', () => {
       REFUSED_PACKAGES: '^(@|zod|hono|openai|pg|yaml|pino|commander|cli-table3|node:(crypto|sqlite|http))',
     }
     const [version, help, short, long] = await Promise.all([
-      lango(['--version'], { cwd, env, imports: [GUARD] }),
-      lango(['--help'], { cwd, env, imports: [GUARD] }),
-      lango(['help', 'sessions', 'list'], { cwd, env, imports: [GUARD] }),
-      lango(['sessions', 'list', '--help'], { cwd, env, imports: [GUARD] }),
+      langoProcess(['--version'], { cwd, env, imports: [GUARD] }),
+      langoProcess(['--help'], { cwd, env, imports: [GUARD] }),
+      langoProcess(['help', 'sessions', 'list'], { cwd, env, imports: [GUARD] }),
+      langoProcess(['sessions', 'list', '--help'], { cwd, env, imports: [GUARD] }),
     ])
     expect(version).toMatchObject({ code: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/), stderr: '' })
     expect(help).toMatchObject({
@@ -65,7 +65,7 @@ describe('help', () => {
     const env = {
       REFUSED_PACKAGES: '^(@google|@anthropic|@hono|@earendil|@clack|zod|hono|openai|pg|yaml|pino)',
     }
-    const listed = await lango(['sessions', 'list'], { cwd, env, imports: [GUARD] })
+    const listed = await langoProcess(['sessions', 'list'], { cwd, env, imports: [GUARD] })
     expect(listed).toMatchObject({ code: 0, stdout: '', stderr: 'No sessions in the app "shop".\n' })
   })
 })

@@ -6,7 +6,7 @@ import { openStore } from '../../src/store/open-store.js'
 import { runScript } from '../support/child.js'
 import { expireLeases } from '../support/expire-leases.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
-import { lango } from './lango.js'
+import { lango, langoProcess, type Outcome } from './lango.js'
 
 // Starting processes takes long on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
@@ -79,41 +79,46 @@ test('a backup overwrites nothing without --force, and is one file', async () =>
   expect(absent).toMatchObject({ code: 1, stderr: expect.stringContaining('nothing to back up') })
 })
 
+/** In a process of its own: the driver keeps a connection open until it is collected, and a restore needs the file alone. */
+function restored(args: readonly string[], options: { cwd: string }): Promise<Outcome> {
+  return langoProcess(['restore', ...args], options)
+}
+
 test('a restore keeps the earlier database, and refuses a database in use and what is no backup', async () => {
   const cwd = await temporaryFolder()
   const url = `sqlite:${join(cwd, 'lango.db')}`
   await fill(`sqlite:${join(cwd, 'seed.db')}`, 2)
   await lango(['backup', 'copy.db', '--store', 'sqlite:seed.db'], { cwd })
-  const first = await lango(['restore', 'copy.db', '--yes'], { cwd })
+  const first = await restored(['copy.db', '--yes'], { cwd })
   expect(first).toMatchObject({ code: 0, stdout: expect.not.stringContaining('earlier') })
   await runScript('store-child.ts', ['append', url, 'lango', 'one', '1', 'later']).ended
   const holder = runScript('store-child.ts', ['hold', url, 'lango', 'one', '600000'])
   await holder.untilLines(1)
-  const busy = await lango(['restore', 'copy.db', '--yes'], { cwd })
+  const busy = await restored(['copy.db', '--yes'], { cwd })
   expect(busy).toMatchObject({ code: 1, stderr: expect.stringContaining('open in another process') })
   holder.process.kill('SIGKILL')
   await holder.ended
-  const leased = await lango(['restore', 'copy.db', '--yes'], { cwd })
+  const leased = await restored(['copy.db', '--yes'], { cwd })
   expect(leased).toMatchObject({ code: 1, stderr: expect.stringContaining('held a session') })
   expireLeases(url)
-  const unsure = await lango(['restore', 'copy.db'], { cwd })
+  const unsure = await restored(['copy.db'], { cwd })
   expect(unsure).toMatchObject({ code: 1, stderr: expect.stringContaining('--yes') })
   await writeFile(join(cwd, 'text.db'), 'no database')
-  const text = await lango(['restore', 'text.db', '--yes'], { cwd })
+  const text = await restored(['text.db', '--yes'], { cwd })
   expect(text).toMatchObject({ code: 1, stderr: expect.stringContaining('not a usable copy') })
   const foreign = new DatabaseSync(join(cwd, 'foreign.db'))
   foreign.exec('CREATE TABLE t (a)')
   foreign.close()
-  const other = await lango(['restore', 'foreign.db', '--yes'], { cwd })
+  const other = await restored(['foreign.db', '--yes'], { cwd })
   expect(other).toMatchObject({ code: 1, stderr: expect.stringContaining('not one of Lango') })
   await copyFile(join(cwd, 'copy.db'), join(cwd, 'newer.db'))
   const newer = new DatabaseSync(join(cwd, 'newer.db'))
   newer.exec('INSERT INTO lango_schema (version) VALUES (9999)')
   newer.close()
-  const unknown = await lango(['restore', 'newer.db', '--yes'], { cwd })
+  const unknown = await restored(['newer.db', '--yes'], { cwd })
   expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining('schema version 9999') })
   expect(await contents(cwd, 'lango.db')).toEqual(['secret 0', 'secret 1', 'later 0'])
-  const done = await lango(['restore', 'copy.db', '--yes', '--json'], { cwd })
+  const done = await restored(['copy.db', '--yes', '--json'], { cwd })
   expect(done).toMatchObject({ code: 0, stderr: expect.stringContaining('Copied 100 %') })
   const { kept } = JSON.parse(done.stdout) as { kept: string }
   expect(await contents(cwd, 'lango.db')).toEqual(['secret 0', 'secret 1'])

@@ -1,5 +1,4 @@
-import { expect, onTestFinished, test, vi } from 'vitest'
-import { demo } from '../../src/cli/demo.js'
+import { expect, test } from 'vitest'
 import { BROKEN_SESSIONS } from '../../src/testing/broken-sessions.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { lango } from './lango.js'
@@ -30,24 +29,6 @@ test('lango demo NAME prints the error of the provider, the repair and the answe
   expect(stdout).toContain('became a text note')
   expect(stdout).toContain('The lamp costs 49 dollars.')
   expect(stdout).not.toContain('killed-in-mid-tool')
-})
-
-vi.mock(import('../../src/testing/start-strict-provider.js'), async original => {
-  const { startStrictProvider } = await original()
-  return { startStrictProvider: options => startStrictProvider({ ...options, faults: [{ kind: 'auth' }] }) }
-})
-
-test('a run that fails is shown with its error, and the exit code is 1', async () => {
-  let printed = ''
-  const write = vi.spyOn(process.stdout, 'write').mockImplementation(text => {
-    printed += text
-    return true
-  })
-  onTestFinished(() => write.mockRestore())
-  expect(await demo(['lost-ids'], {})).toBe(1)
-  expect(printed).toMatch(/ {2}as it is {5}anthropic-4\.6 answers 401: /)
-  expect(printed).toMatch(/ {2}failed {7}strict-anthropic-4\.6\/claude-sonnet-4-6 .*key/)
-  expect(printed).not.toContain('with Lango')
 })
 
 test('a name that there is not is refused with those that there are', async () => {

@@ -1,16 +1,11 @@
-import { vi } from 'vitest'
+import type { Io } from '../../src/cli/io.js'
+import { memoryIo } from './memory-io.js'
 
-/** What a command printed on standard output, and its exit code. */
-export async function captured(work: () => Promise<number>): Promise<{ code: number; text: string }> {
-  let text = ''
-  const write = vi.spyOn(process.stdout, 'write').mockImplementation(chunk => {
-    text += String(chunk)
-    return true
-  })
-  try {
-    const code = await work()
-    return { code, text }
-  } finally {
-    write.mockRestore()
-  }
+/** The exit code of a command, what it printed on standard output, and its notes on standard error. */
+export async function captured(
+  work: (io: Io) => Promise<number>,
+): Promise<{ code: number; text: string; notes: string }> {
+  const io = memoryIo()
+  const code = await work(io)
+  return { code, text: io.written.stdout, notes: io.written.stderr }
 }

@@ -16,6 +16,7 @@ import { createDatabase } from '../support/postgres.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { searchTool } from '../support/tools.js'
 import { captured } from './doctor-output.js'
+import { memoryIo } from './memory-io.js'
 
 const ALL = Object.keys(PROFILES).length
 const key = { appName: 'lango', userId: 'user', sessionId: 's1' }
@@ -52,7 +53,7 @@ async function sessionOf(url: string, sessionId: string) {
 
 test('a broken session is explained: where, who refuses it how, and what helps', async () => {
   const store = await storeWith(['s1', BROKEN])
-  const { code, text } = await captured(() => doctor({ store, session: 's1' }))
+  const { code, text } = await captured(io => doctor(io, { store, session: 's1' }))
   expect(code).toBe(3)
   expect(text).toContain('Session s1 of user in lango: 3 messages, 1 problem.')
   expect(text).toContain('rejected by all but ollama')
@@ -64,7 +65,7 @@ test('a broken session is explained: where, who refuses it how, and what helps',
 test('--fix writes a copy, leaves the original as it was, and does nothing the second time', async () => {
   const store = await storeWith(['s1', BROKEN])
   const original = await sessionOf(store, 's1')
-  const first = await captured(() => doctor({ store, session: 's1', fix: true }))
+  const first = await captured(io => doctor(io, { store, session: 's1', fix: true }))
   expect(first).toMatchObject({
     code: 0,
     text: expect.stringContaining('Repaired copy: s1-healed (4 messages)'),
@@ -75,12 +76,12 @@ test('--fix writes a copy, leaves the original as it was, and does nothing the s
   expect(copy?.messages[1]?.toolCalls).toEqual(BROKEN[1]?.toolCalls)
   expect(await sessionOf(store, 's1')).toEqual(original)
 
-  const second = await captured(() => doctor({ store, session: 's1', fix: true }))
+  const second = await captured(io => doctor(io, { store, session: 's1', fix: true }))
   expect(second).toMatchObject({
     code: 0,
     text: expect.stringContaining('Already repaired: the copy is s1-healed'),
   })
-  const healthy = await captured(() => doctor({ store, session: 's1-healed', fix: true }))
+  const healthy = await captured(io => doctor(io, { store, session: 's1-healed', fix: true }))
   expect(healthy).toMatchObject({ code: 0, text: expect.stringContaining('No problems') })
   expect(await sessionOf(store, 's1-healed')).toEqual(copy)
   expect(await sessionOf(store, 's1-healed-healed')).toBeUndefined()
@@ -88,7 +89,7 @@ test('--fix writes a copy, leaves the original as it was, and does nothing the s
 
 test('a copy that was left unfinished is completed, and one in progress is left alone', async () => {
   const store = await storeWith(['s1', BROKEN], ['s1-healed', BROKEN.slice(0, 2)])
-  const { text } = await captured(() => doctor({ store, session: 's1', fix: true }))
+  const { text } = await captured(io => doctor(io, { store, session: 's1', fix: true }))
   expect(text).toContain('Repaired copy: s1-healed (4 messages)')
   const opened = await openStore(store)
   await opened.appendMessage(
@@ -96,7 +97,7 @@ test('a copy that was left unfinished is completed, and one in progress is left 
     { role: 'assistant', content: 'yes', timestamp: 9 },
   )
   await opened.close()
-  const again = await captured(() => doctor({ store, session: 's1', fix: true }))
+  const again = await captured(io => doctor(io, { store, session: 's1', fix: true }))
   expect(again.text).toContain('Already repaired')
   expect((await sessionOf(store, 's1-healed'))?.totalMessages).toBe(5)
 })
@@ -104,11 +105,15 @@ test('a copy that was left unfinished is completed, and one in progress is left 
 test('another session is never taken for the copy', async () => {
   const other: Message[] = [{ role: 'user', content: 'something else', timestamp: 1 }]
   const store = await storeWith(['s1', BROKEN], ['s1-healed', other])
-  await expect(doctor({ store, session: 's1', fix: true })).rejects.toMatchObject({ code: 'session-exists' })
-  const { code } = await captured(() => doctor({ store, session: 's1', fix: true, as: 'mine', json: true }))
+  await expect(doctor(memoryIo(), { store, session: 's1', fix: true })).rejects.toMatchObject({
+    code: 'session-exists',
+  })
+  const { code } = await captured(io =>
+    doctor(io, { store, session: 's1', fix: true, as: 'mine', json: true }),
+  )
   expect(code).toBe(0)
   expect((await sessionOf(store, 'mine'))?.totalMessages).toBe(4)
-  const all = await captured(() => doctor({ store, all: true, fix: true, json: true }))
+  const all = await captured(io => doctor(io, { store, all: true, fix: true, json: true }))
   expect(all.code).toBe(3)
   expect(JSON.parse(all.text)).toMatchObject({
     sessions: 3,
@@ -123,8 +128,8 @@ test('what Lango sends right all the same is named, and healed in the copy', asy
     { role: 'function', content: '{"a":1}', timestamp: 3 },
   ]
   const store = await storeWith(['s1', legacy])
-  expect((await captured(() => doctor({ store, session: 's1' }))).code).toBe(0)
-  const { code, text } = await captured(() => doctor({ store, session: 's1', fix: true }))
+  expect((await captured(io => doctor(io, { store, session: 's1' }))).code).toBe(0)
+  const { code, text } = await captured(io => doctor(io, { store, session: 's1', fix: true }))
   expect(code).toBe(0)
   expect(text).toContain(
     'Message 2: The role "model" is one vendor\'s name for assistant. Lango sends it in a valid form',
@@ -144,20 +149,20 @@ test('--all --fix exits 0 when all were repaired, also the second time, and 3 wh
     { role: 'model', content: 'hello', timestamp: 2 },
   ]
   const store = await storeWith(['bad', BROKEN], ['odd', legacy], ['good', BROKEN.slice(0, 1)])
-  const run = (flags: object) => captured(() => doctor({ store, all: true, ...flags }))
+  const run = (flags: object) => captured(io => doctor(io, { store, all: true, ...flags }))
   expect((await run({})).code).toBe(3)
   expect((await run({ fix: true })).code).toBe(0)
   expect((await run({ fix: true })).code).toBe(0)
   const other: Message[] = [{ role: 'user', content: 'something else', timestamp: 1 }]
   const taken = await storeWith(['odd', legacy], ['odd-healed', other])
-  const { code, text } = await captured(() => doctor({ store: taken, all: true, fix: true }))
+  const { code, text } = await captured(io => doctor(io, { store: taken, all: true, fix: true }))
   expect(code).toBe(3)
   expect(text).toContain('not repaired')
 })
 
 test('--all lists the sessions that are not well', async () => {
   const store = await storeWith(['good', BROKEN.slice(0, 1)], ['bad', BROKEN])
-  const { code, text } = await captured(() => doctor({ store, all: true }))
+  const { code, text } = await captured(io => doctor(io, { store, all: true }))
   expect(code).toBe(3)
   expect(text).toBe(
     `bad of user in lango: 1 problem, rejected by ${ALL - 1} of ${ALL} profiles\n2 sessions checked, 1 with problems.\n`,
@@ -171,15 +176,16 @@ test('--all checks the sessions of every app, and with --app those of one', asyn
   await opened.createSession(imported)
   for (const message of BROKEN) await opened.appendMessage(imported, message)
   await opened.close()
-  expect(await captured(() => doctor({ store, all: true }))).toEqual({
+  expect(await captured(io => doctor(io, { store, all: true }))).toEqual({
     code: 3,
     text: `s1 of ann in shop: 1 problem, rejected by ${ALL - 1} of ${ALL} profiles\n2 sessions checked, 1 with problems.\n`,
+    notes: '',
   })
-  expect(await captured(() => doctor({ store, all: true, app: 'lango' }))).toMatchObject({
+  expect(await captured(io => doctor(io, { store, all: true, app: 'lango' }))).toMatchObject({
     code: 0,
     text: '1 session checked, 0 with problems.\n',
   })
-  const fixed = await captured(() => doctor({ store, all: true, fix: true, json: true }))
+  const fixed = await captured(io => doctor(io, { store, all: true, fix: true, json: true }))
   expect(fixed.code).toBe(0)
   expect(JSON.parse(fixed.text)).toMatchObject({
     sessions: 2,
@@ -223,7 +229,7 @@ test.each([
   [{ session: 's1', as: 'x' }, /--as needs --session and --fix/],
   [{ all: true, fix: true, as: 'x' }, /--as needs --session and --fix/],
 ])('%j is refused', async (flags, message) => {
-  await expect(doctor(flags)).rejects.toThrow(message)
+  await expect(doctor(memoryIo(), flags)).rejects.toThrow(message)
 })
 
 const servers: Server[] = []
@@ -248,7 +254,7 @@ async function listen(status: number): Promise<number> {
 async function installation(config: object | string, flags: { offline?: boolean } = {}) {
   const file = join(await temporaryFolder(), 'lango.config.json')
   await writeFile(file, typeof config === 'string' ? config : JSON.stringify(config))
-  const { code, text } = await captured(() => doctor({ config: file, json: true, trust: true, ...flags }))
+  const { code, text } = await captured(io => doctor(io, { config: file, json: true, trust: true, ...flags }))
   const { checks } = JSON.parse(text) as {
     checks: { name: string; status: string; message: string; fix?: string }[]
   }
@@ -417,14 +423,14 @@ test('each fallback is asked for a word: one answers, one does not', async () =>
   }
   const file = join(folder, 'lango.config.json')
   await writeFile(file, JSON.stringify(config))
-  const { code, text: out } = await captured(() => doctor({ config: file, json: true, trust: true }))
+  const { code, text: out } = await captured(io => doctor(io, { config: file, json: true, trust: true }))
   const checks = JSON.parse(out).checks.filter((check: { name: string }) => check.name === 'fallback')
   expect(code).toBe(1)
   expect(checks).toMatchObject([
     { status: 'ok', message: 'good/gpt-4.1 answers' },
     { status: 'fail', message: expect.stringContaining('bad/gpt-4.1 does not answer') },
   ])
-  const quiet = await captured(() => doctor({ config: file, json: true, trust: true, offline: true }))
+  const quiet = await captured(io => doctor(io, { config: file, json: true, trust: true, offline: true }))
   expect(quiet.text).not.toContain('fallback')
 })
 
@@ -437,7 +443,7 @@ test('the report for an issue has versions, checks and the form of a history, an
   const toolCalls = [{ id: 'call_1', name: 'book_table', input: '{"name":"Ann"}' }]
   await opened.appendMessage(key, { role: 'assistant', content: '', toolCalls, timestamp: 2 })
   await opened.close()
-  const { code, text } = await captured(() => doctor({ report: true, session: 'secret', store }))
+  const { code, text } = await captured(io => doctor(io, { report: true, session: 'secret', store }))
   expect(code).toBe(0)
   expect(text).toMatch(/\| Lango \| \d+\.\d+\.\d+ \|/)
   expect(text).toMatch(/\| @google\/adk \| \d/)
@@ -446,5 +452,5 @@ test('the report for an issue has versions, checks and the form of a history, an
   expect(text).toContain('2 assistant: call book_table call_1 14')
   expect(text).toMatch(/Rejected as it is by: .*anthropic-4\.6/)
   expect(text).not.toMatch(/swordfish|Ann/)
-  await expect(doctor({ report: true, json: true })).rejects.toThrow(/cannot be combined/)
+  await expect(doctor(memoryIo(), { report: true, json: true })).rejects.toThrow(/cannot be combined/)
 })

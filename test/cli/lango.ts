@@ -1,6 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { runCommandLine } from '../../src/cli/run-command-line.js'
 import { BUILT_LANGO } from '../support/built-lango.js'
 import { TRUST_FILE } from '../support/trust-file.js'
+import { memoryIo } from './memory-io.js'
 
 export interface Outcome {
   code: number | null
@@ -8,26 +10,41 @@ export interface Outcome {
   stderr: string
 }
 
-export interface StartOptions {
+interface CommandOptions {
   cwd: string
-  /** What is piped in; absent: nothing. `null`: the pipe stays open for the test to write to. */
-  input?: string | null
+  /** What is piped in; absent: nothing. */
+  input?: string
   env?: Record<string, string>
+}
+
+export interface StartOptions extends Omit<CommandOptions, 'input'> {
+  /** As above. `null`: the pipe stays open for the test to write to. */
+  input?: string | null
   /** Modules that are loaded first. */
   imports?: readonly string[]
   /** The program, instead of the built command line. */
   file?: string
 }
 
-/** Runs the real command line in a process of its own and waits for its end. */
-export async function lango(args: readonly string[], options: StartOptions): Promise<Outcome> {
+/**
+ * Runs a command line in this process. Use `langoProcess` for what only a process has: signals, its own environment (keys
+ * of providers), `console.log` of an agent, loaders, a closed pipe.
+ */
+export async function lango(
+  args: readonly string[],
+  { cwd, input = '', env }: CommandOptions,
+): Promise<Outcome> {
+  const io = memoryIo({ cwd, input, env: environment(cwd, env) })
+  const code = await runCommandLine(io, args)
+  return { code, ...io.written }
+}
+
+/** Runs the built command line in a process of its own and waits for its end. */
+export async function langoProcess(args: readonly string[], options: StartOptions): Promise<Outcome> {
   return outcomeOf(startLango(args, options))
 }
 
-/**
- * Starts the command line. No key, no setting and no colour of the outer environment reaches it. Folders of tests
- * are trusted, unless `env` says otherwise.
- */
+/** Starts the built command line in a process of its own. */
 export function startLango(
   args: readonly string[],
   { cwd, input, env, imports = [], file = BUILT_LANGO }: StartOptions,
@@ -35,12 +52,21 @@ export function startLango(
   const loaders = imports.flatMap(module => ['--import', module])
   const child = spawn(process.execPath, [...loaders, file, ...args], {
     cwd,
-    env: { PATH: process.env.PATH ?? '', HOME: cwd, LANGO_TRUST: '1', LANGO_TRUST_FILE: TRUST_FILE, ...env },
+    env: environment(cwd, env),
     stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
   })
   child.stdin?.on('error', () => {})
   if (input !== null) child.stdin?.end(input)
   return child
+}
+
+/**
+ * No key, no setting and no colour of the outer environment reaches a command. Folders of tests are trusted, unless `env`
+ * says otherwise.
+ */
+function environment(cwd: string, env: Record<string, string> = {}): Record<string, string> {
+  const outer = { PATH: process.env.PATH ?? '', HOME: cwd }
+  return { ...outer, LANGO_TRUST: '1', LANGO_TRUST_FILE: TRUST_FILE, ...env }
 }
 
 /** All that a process printed, and how it ended. */

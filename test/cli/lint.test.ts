@@ -6,11 +6,12 @@ import { openStore } from '../../src/store/open-store.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { captured } from './doctor-output.js'
 import { BRICKED, writeAdkDatabase } from './import-adk-database.js'
+import { memoryIo } from './memory-io.js'
 
 async function lintJson(content: unknown, flags: { profile?: string } = {}) {
   const file = join(await temporaryFolder(), 'history.json')
   await writeFile(file, typeof content === 'string' ? content : JSON.stringify(content))
-  const { code, text } = await captured(() => lint(file, { ...flags, json: true }))
+  const { code, text } = await captured(io => lint(io, file, { ...flags, json: true }))
   const read = JSON.parse(text)
   const findings = read.histories[0].profiles.flatMap(
     ({ findings: each }: { findings: { code: string }[] }) => each.map(finding => finding.code),
@@ -207,7 +208,7 @@ test('what Lango would rewrite is a refusal in a request of the vendor’s own, 
   }
   const file = join(await temporaryFolder(), 'chat.json')
   await writeFile(file, JSON.stringify(chat))
-  const { text } = await captured(() => lint(file, { profile: 'gemini-3' }))
+  const { text } = await captured(io => lint(io, file, { profile: 'gemini-3' }))
   expect(text).toContain('Rewritten on every send, harmless: missing-signature.')
 })
 
@@ -218,7 +219,7 @@ test('a report names the place in the request, the answer of the provider and th
     { role: 'assistant', content: [claudeCall] },
   ]
   await writeFile(file, JSON.stringify({ model: 'claude-sonnet-4-6', system: 'be brief', messages }))
-  const { code, text } = await captured(() => lint(file, {}))
+  const { code, text } = await captured(io => lint(io, file, {}))
   expect(code).toBe(3)
   expect(text).toContain('is an Anthropic request: 3 messages.')
   expect(text).toMatch(/anthropic-4\.6 +rejected, 1 finding/)
@@ -232,7 +233,7 @@ test('a report names the place in the request, the answer of the provider and th
 test('every session of an ADK database is judged', async () => {
   const file = join(await temporaryFolder(), 'adk.db')
   writeAdkDatabase(file, 'typescript', BRICKED)
-  const { code, text } = await captured(() => lint(file, { profile: 'all' }))
+  const { code, text } = await captured(io => lint(io, file, { profile: 'all' }))
   expect(code).toBe(3)
   expect(text).toMatch(/ollama +accepted/)
   expect(text).toContain('Message 2: A call has no result.')
@@ -247,7 +248,7 @@ test('a stored session is judged, and only what breaks counts for the exit code'
   const calls = [{ id: 'a:b', name: 'f', input: '{}', output: '{}' }]
   await store.appendMessage(key, { role: 'assistant', content: '', toolCalls: calls, timestamp: 2 })
   await store.close()
-  const { code, text } = await captured(() => lint(undefined, { store: url, session: 's1' }))
+  const { code, text } = await captured(io => lint(io, undefined, { store: url, session: 's1' }))
   expect(code).toBe(0)
   expect(text).toMatch(/anthropic-4\.6 +accepted, 1 rewritten on every send/)
   expect(text).toMatch(/Rewritten on every send, harmless: .*id-form/)
@@ -262,13 +263,13 @@ test.each([
 ])('what cannot be judged is refused in one sentence: %s', async (content, flags, message) => {
   const file = join(await temporaryFolder(), 'x')
   await writeFile(file, content)
-  await expect(lint(file, flags)).rejects.toThrow(message)
+  await expect(lint(memoryIo(), file, flags)).rejects.toThrow(message)
 })
 
 test('a file and a session together, or neither, are refused', async () => {
-  await expect(lint(undefined, {})).rejects.toThrow(/Pass either a file/)
-  await expect(lint('x', { session: 's' })).rejects.toThrow(/Pass either a file/)
-  await expect(lint('/no/such/file', {})).rejects.toThrow(/does not exist/)
+  await expect(lint(memoryIo(), undefined, {})).rejects.toThrow(/Pass either a file/)
+  await expect(lint(memoryIo(), 'x', { session: 's' })).rejects.toThrow(/Pass either a file/)
+  await expect(lint(memoryIo(), '/no/such/file', {})).rejects.toThrow(/does not exist/)
 })
 
 const SIGNATURE = 'EqQBCgIYAhIkMWM0ZjYxZTAtYjRhMy00ZjU2LTk2YzEtN2Y4ZGI0ZTJhYzNk'
@@ -331,7 +332,7 @@ test.each([
   const files = requests.map((_, index) => join(folder, `turn${index + 1}.json`))
   for (const [index, request] of requests.entries())
     await writeFile(files[index] ?? '', JSON.stringify(request))
-  const { code, text } = await captured(() => lint(files, { json: true }))
+  const { code, text } = await captured(io => lint(io, files, { json: true }))
   expect(code).toBe(3)
   const [, { histories }] = JSON.parse(text)
   const [finding, ...more] = histories[0].profiles[0].findings
@@ -343,7 +344,7 @@ test.each([
   for (const written of [JSON.stringify(requests), requests.map(each => JSON.stringify(each)).join('\n')]) {
     const file = join(folder, 'all')
     await writeFile(file, written)
-    const all = await captured(() => lint(file, { json: true }))
+    const all = await captured(io => lint(io, file, { json: true }))
     expect(
       JSON.parse(all.text).histories.map(
         (each: { profiles: { refused: boolean }[] }) => each.profiles[0]?.refused,
@@ -357,7 +358,7 @@ test('thinking that stays before a change, or that the API may drop, is no alarm
   const sequence = async (requests: object[]) => {
     const file = join(folder, 'all.json')
     await writeFile(file, JSON.stringify(requests))
-    const { code, text } = await captured(() => lint(file, { json: true }))
+    const { code, text } = await captured(io => lint(io, file, { json: true }))
     return { code, last: JSON.parse(text).histories.at(-1) }
   }
   const kept = claudeBody([said('hi'), answered(thought, hello), said('more')])
@@ -406,7 +407,7 @@ async function written(content: unknown, name = 'request.json'): Promise<string>
 test('--output writes the repaired request to another file, which is accepted', async () => {
   const file = await written(REFUSED)
   const output = `${file}.healed`
-  const { code, text } = await captured(() => lint(file, { output }))
+  const { code, text } = await captured(io => lint(io, file, { output }))
   expect(code).toBe(0)
   expect(text).toContain('repair: The call of f had no result: one was added that says so.')
   expect(text).toContain(`Wrote ${output}. The same request with its messages repaired for openai-chat.`)
@@ -421,21 +422,21 @@ test('--output writes the repaired request to another file, which is accepted', 
       { role: 'user' },
     ],
   })
-  expect((await captured(() => lint(output, {}))).code).toBe(0)
+  expect((await captured(io => lint(io, output, {}))).code).toBe(0)
 })
 
 test('--fix repairs a request in its own file, keeps its mode, and writes nothing the second time', async () => {
   const file = await written(REFUSED)
   // More than a usual umask leaves to a new file.
   await chmod(file, 0o666)
-  expect(await captured(() => lint(file, { fix: true }))).toMatchObject({
+  expect(await captured(io => lint(io, file, { fix: true }))).toMatchObject({
     code: 0,
     text: expect.stringContaining(`Wrote ${file}.`),
   })
   const repaired = await readFile(file, 'utf8')
   expect(JSON.parse(repaired).messages).toHaveLength(4)
   expect((await stat(file)).mode & 0o777).toBe(0o666)
-  expect(await captured(() => lint(file, { fix: true }))).toMatchObject({
+  expect(await captured(io => lint(io, file, { fix: true }))).toMatchObject({
     code: 0,
     text: expect.stringContaining(`Nothing to repair: ${file} was not written.`),
   })
@@ -446,26 +447,26 @@ test('--output writes the history of another framework as a Lango export', async
   const file = join(await temporaryFolder(), 'adk.db')
   writeAdkDatabase(file, 'typescript', BRICKED)
   const output = join(await temporaryFolder(), 'healed.jsonl')
-  const { code, text } = await captured(() => lint(file, { output, json: true }))
+  const { code, text } = await captured(io => lint(io, file, { output, json: true }))
   expect(code).toBe(0)
   expect(JSON.parse(text).healed).toEqual({
     file: output,
     note: `A Lango export. Take it over with: lango sessions import ${output}`,
     left: [],
   })
-  expect((await captured(() => lint(output, {}))).code).toBe(0)
+  expect((await captured(io => lint(io, output, {}))).code).toBe(0)
 })
 
 test('what repair cannot reach is named after writing, with exit code 3', async () => {
   const file = await written({ ...REFUSED, tool_choice: 'required' })
-  const { code, text } = await captured(() => lint(file, { fix: true }))
+  const { code, text } = await captured(io => lint(io, file, { fix: true }))
   expect(code).toBe(3)
   expect(text.slice(text.indexOf('Wrote'))).toContain('Still rejected, because it is not in the messages:')
 })
 
 test('names the command that writes the repaired history', async () => {
   const file = await written(REFUSED)
-  const { text } = await captured(() => lint(file, {}))
+  const { text } = await captured(io => lint(io, file, {}))
   expect(text).toContain(`To write the repaired history: lango lint ${file} --output healed.json\n`)
 })
 
@@ -477,7 +478,7 @@ test.each([
   ['the same file', ['a.json'], { output: './a.json' }, '--fix rewrites a.json'],
   ['to standard output', ['a.json'], { output: '-' }, 'Name a file after --output'],
 ])('refuses to repair %s', async (_name, files, flags, message) => {
-  await expect(lint(files, flags)).rejects.toMatchObject({
+  await expect(lint(memoryIo(), files, flags)).rejects.toMatchObject({
     code: 'invalid-argument',
     message: expect.stringContaining(message),
   })
@@ -489,7 +490,7 @@ test.each([
   ['a request for another vendor', REFUSED, { profile: 'gemini-3' }, 'is not a request for gemini-3'],
 ])('--fix leaves the file of %s as it is', async (_name, content, flags, message) => {
   const file = await written(content)
-  await expect(lint(file, { ...flags, fix: true })).rejects.toMatchObject({
+  await expect(lint(memoryIo(), file, { ...flags, fix: true })).rejects.toMatchObject({
     code: 'invalid-argument',
     message: expect.stringContaining(message),
   })
@@ -509,7 +510,7 @@ test.each([
   const text = `{"model":"gpt-5.2",${seed},"messages":${JSON.stringify(messages)}}`
   const file = join(await temporaryFolder(), 'request.json')
   await writeFile(file, text)
-  await expect(lint(file, { fix: true })).rejects.toMatchObject({
+  await expect(lint(memoryIo(), file, { fix: true })).rejects.toMatchObject({
     code: 'invalid-argument',
     message: expect.stringContaining('has more digits than'),
   })
@@ -524,7 +525,7 @@ test('--fix repairs a request whose texts have long rows of digits', async () =>
   ]
   const file = await written({ model: 'gpt-5.2', messages })
   await writeFile(file, (await readFile(file, 'utf8')).replace('é', '\\u00e9'))
-  expect((await captured(() => lint(file, { fix: true }))).code).toBe(0)
+  expect((await captured(io => lint(io, file, { fix: true }))).code).toBe(0)
   expect(JSON.parse(await readFile(file, 'utf8')).messages[0]).toEqual(messages[0])
 })
 
@@ -538,7 +539,7 @@ test('--fix adds no cache mark to a request for Claude, which may have four of i
     { role: 'user', content: 'Well?' },
   ]
   const file = await written({ model: 'claude-sonnet-4-6', max_tokens: 100, system, tools, messages })
-  expect((await captured(() => lint(file, { fix: true }))).code).toBe(0)
+  expect((await captured(io => lint(io, file, { fix: true }))).code).toBe(0)
   const repaired = JSON.parse(await readFile(file, 'utf8'))
   expect(repaired).toMatchObject({ system, tools })
   expect(repaired.messages[1].content[0].input).toEqual(mark)
@@ -549,7 +550,7 @@ test('refuses to write the repaired history to the file that a link leads to', a
   const file = await written(REFUSED)
   const link = join(await temporaryFolder(), 'link.json')
   await symlink(file, link)
-  await expect(lint(link, { output: file })).rejects.toMatchObject({
+  await expect(lint(memoryIo(), link, { output: file })).rejects.toMatchObject({
     message: expect.stringContaining('--output names the file itself'),
   })
   expect(JSON.parse(await readFile(file, 'utf8'))).toEqual(REFUSED)

@@ -8,7 +8,7 @@ import { BROKEN_SESSIONS } from '../../src/testing/broken-sessions.js'
 import { installWithoutPeers } from '../support/lango-without-peers.js'
 import { makeFolder, removeFolder } from '../support/temporary-folder.js'
 import { TestTerminal } from '../support/terminal.js'
-import { lango } from './lango.js'
+import { langoProcess } from './lango.js'
 
 const KEYS = { OPENAI_API_KEY: 'sk-1', ANTHROPIC_API_KEY: 'sk-2' }
 
@@ -74,7 +74,7 @@ test('in a program: models, stores, MCP servers and traces', { timeout: 60_000 }
     await (await openStore('sqlite:./x.db')).close()
     process.exit()`
   await writeFile(join(cwd, 'program.mjs'), program)
-  const { code, stdout, stderr } = await lango([], { cwd, file: join(cwd, 'program.mjs') })
+  const { code, stdout, stderr } = await langoProcess([], { cwd, file: join(cwd, 'program.mjs') })
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   const names = [
     'openai',
@@ -103,13 +103,13 @@ test.each([
   ['mcp serve', ['mcp', 'serve', '--model', 'demo/demo'], 'mcp'],
   ['acp', ['acp'], 'acp'],
 ] as const)('on the command line: %s', async (_title, args, name) => {
-  const { code, stdout, stderr } = await lango(args, { cwd, file, env: KEYS, input: '' })
+  const { code, stdout, stderr } = await langoProcess(args, { cwd, file, env: KEYS, input: '' })
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
   expect(stderr).toBe(`lango: ${sentence(name)} (or: lango add ${name})\n`)
 })
 
 test('demo shows every history refused and answered without any SDK of a vendor', async () => {
-  const { code, stdout, stderr } = await lango(['demo', '--json'], { cwd, file })
+  const { code, stdout, stderr } = await langoProcess(['demo', '--json'], { cwd, file })
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   const shown = JSON.parse(stdout) as { asItIs: { status: number }; throughLango: { text: string } }[]
   expect(shown.map(({ asItIs }) => asItIs.status)).toEqual(BROKEN_SESSIONS.map(() => 400))
@@ -119,7 +119,12 @@ test('demo shows every history refused and answered without any SDK of a vendor'
 })
 
 test('--json has the packages and the command as data', async () => {
-  const { code, stdout, stderr } = await lango(['run', 'hi', '--json'], { cwd, file, env: KEYS, input: '' })
+  const { code, stdout, stderr } = await langoProcess(['run', 'hi', '--json'], {
+    cwd,
+    file,
+    env: KEYS,
+    input: '',
+  })
   expect({ code, stderr }).toEqual({ code: 1, stderr: '' })
   expect(JSON.parse(stdout)).toMatchObject({
     type: 'error',

@@ -6,6 +6,7 @@ import { LANGO } from '../../src/cli/commands.js'
 import { completion } from '../../src/cli/completion.js'
 import { refusalWords } from '../../src/runtime/check/problems.js'
 import { PROTOTYPE_NAMES } from '../support/prototype-names.js'
+import { memoryIo } from './memory-io.js'
 
 test.each(PROTOTYPE_NAMES)('%s is no command and no option', async name => {
   for (const args of [[name], ['sessions', name], ['config', name]]) {
@@ -19,7 +20,7 @@ test.each(PROTOTYPE_NAMES)('%s is no command and no option', async name => {
   ]) {
     expect(() => parseCommandLine(LANGO, args)).toThrow(/Unknown option --/)
   }
-  await expect(completion(name, LANGO)).rejects.toMatchObject({
+  await expect(completion(memoryIo(), name, LANGO)).rejects.toMatchObject({
     code: 'invalid-argument',
     message: expect.stringContaining(`"${name}"`),
   })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { temporaryFolder } from '../support/temporary-folder.js'
-import { lango } from './lango.js'
+import { lango, langoProcess } from './lango.js'
 
 const execute = promisify(execFile)
 
@@ -56,7 +56,7 @@ describe('lango init', () => {
     expect(await readdir(cwd)).toEqual([])
     const good = await lango([...args, '--model', 'ollama/qwen3', '--store', "sqlite:./it's.db"], { cwd })
     expect(good.code).toBe(0)
-    const shown = await lango(['config', 'show', '--json'], { cwd })
+    const shown = await langoProcess(['config', 'show', '--json'], { cwd })
     expect(JSON.parse(shown.stdout)).toMatchObject({
       model: 'ollama/qwen3',
       config: { store: "sqlite:./it's.db" },

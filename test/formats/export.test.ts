@@ -2,7 +2,7 @@
 // test/clients/histories.
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { messagesToProvider } from '../../src/adk/messages-to-provider.js'
 import { exportSessions } from '../../src/cli/sessions-export.js'
 import { EXPORT_FORMATS, type ExportFormat } from '../../src/formats/export-forms.js'
@@ -153,17 +153,8 @@ test('an export for ADK for Python has the times, bytes and fields that its mode
   expect(leftOut).toEqual(['isolationScope', 'finishReason'])
 })
 
-async function run(ids: string[], flags: object): Promise<{ code: number; text: string; notes: string }> {
-  let notes = ''
-  const write = vi.spyOn(process.stderr, 'write').mockImplementation(chunk => {
-    notes += String(chunk)
-    return true
-  })
-  try {
-    return { ...(await captured(() => exportSessions(ids, { app: 'lango', ...flags }))), notes }
-  } finally {
-    write.mockRestore()
-  }
+function run(ids: string[], flags: object): Promise<{ code: number; text: string; notes: string }> {
+  return captured(io => exportSessions(io, ids, { app: 'lango', ...flags }))
 }
 
 test('lango sessions export writes a file or standard output, and reports on standard error what is missing', async () => {

@@ -3,7 +3,7 @@
 // hand, by the forms of their programs; those that run here write theirs in test/clients/histories.
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { importSessions } from '../../src/cli/sessions-import.js'
 import { appendAll } from '../../src/session/session-pages.js'
 import { MemoryStore } from '../../src/store/memory-store.js'
@@ -131,10 +131,10 @@ async function expectImportContinues(
   profiles: readonly StrictProfile[],
 ): Promise<void> {
   const url = `sqlite:${join(await temporaryFolder(), 'lango.db')}?sync=normal`
-  const quiet = vi.spyOn(process.stderr, 'write').mockImplementation(() => true)
-  onTestFinished(() => quiet.mockRestore())
   const place = await source()
-  const { code } = await captured(() => importSessions([place], { store: url, app: 'lango', agent: 'root' }))
+  const { code } = await captured(io =>
+    importSessions(io, [place], { store: url, app: 'lango', agent: 'root' }),
+  )
   expect(code).toBe(0)
   const file = await openStore(url)
   const { sessions } = await file.listSessions({ appName: 'lango', limit: 200 })

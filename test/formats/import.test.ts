@@ -3,7 +3,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from '@photostructure/sqlite'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { messagesToProvider } from '../../src/adk/messages-to-provider.js'
 import { lint } from '../../src/cli/lint.js'
 import { importSessions } from '../../src/cli/sessions-import.js'
@@ -13,6 +13,7 @@ import type { StoredMessage } from '../../src/session/message.js'
 import { openStore } from '../../src/store/open-store.js'
 import { captured } from '../cli/doctor-output.js'
 import { BRICKED, writeAdkDatabase } from '../cli/import-adk-database.js'
+import { memoryIo } from '../cli/memory-io.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { CODEX_LINES, PI_LINES } from './foreign-conversations.js'
 import { AGENTS, CHECKPOINTS, database, ITEMS, pack, pydantic } from './python-databases.js'
@@ -27,19 +28,8 @@ interface Outcome {
 
 async function imported(file: string, flags: object = {}, store?: string): Promise<Outcome> {
   const url = store ?? `sqlite:${join(await temporaryFolder(), 'lango.db')}`
-  let notes = ''
-  const write = vi.spyOn(process.stderr, 'write').mockImplementation(chunk => {
-    notes += String(chunk)
-    return true
-  })
-  try {
-    const { code, text } = await captured(() =>
-      importSessions([file], { store: url, app: 'lango', ...flags }),
-    )
-    return { code, text, notes, store: url }
-  } finally {
-    write.mockRestore()
-  }
+  const outcome = await captured(io => importSessions(io, [file], { store: url, app: 'lango', ...flags }))
+  return { ...outcome, store: url }
 }
 
 async function messagesIn(url: string, sessionId: string, userId = 'user'): Promise<StoredMessage[]> {
@@ -195,7 +185,10 @@ test.each(AMBIGUOUS)(
   async (_, content, formats) => {
     const file = join(await temporaryFolder(), 'history.json')
     await writeFile(file, typeof content === 'string' ? content : JSON.stringify(content))
-    const failures = [await failureOf(() => lint(file, {})), await failureOf(() => imported(file))]
+    const failures = [
+      await failureOf(() => lint(memoryIo(), file, {})),
+      await failureOf(() => imported(file)),
+    ]
     for (const failure of failures) {
       // Every error ends the command with exit code 1.
       expect(failure).toMatchObject({ code: 'invalid-argument' })
@@ -203,7 +196,7 @@ test.each(AMBIGUOUS)(
       for (const format of formats) expect(failure.message).toContain(`--format ${format}`)
     }
     for (const format of formats) {
-      const { text } = await captured(() => lint(file, { format, json: true }))
+      const { text } = await captured(io => lint(io, file, { format, json: true }))
       expect(JSON.parse(text).format).toBe(format)
     }
   },

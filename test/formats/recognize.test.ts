@@ -217,9 +217,9 @@ test.each([
     const read = await readHistoryFile(file)
     expect(read.format).toBeUndefined()
     expect(read.candidates).toEqual(candidates)
-    const { text } = await captured(() => lint(file, {}))
+    const { text } = await captured(io => lint(io, file, {}))
     expect(text).toContain('not sure, it could be')
-    const { text: json } = await captured(() => lint(file, { json: true }))
+    const { text: json } = await captured(io => lint(io, file, { json: true }))
     expect(JSON.parse(json)).toMatchObject({ format: 'not sure', candidates })
   },
 )
@@ -262,7 +262,7 @@ test.each([
 ])('%s are imported, and the stored messages are those that were read', async (_, content) => {
   const file = await written(content)
   const url = `sqlite:${join(await temporaryFolder(), 'lango.db')}`
-  const { code } = await captured(() => importSessions([file], { store: url, as: 'imported' }))
+  const { code } = await captured(io => importSessions(io, [file], { store: url, as: 'imported' }))
   expect(code).toBe(0)
   const store = await openStore(url)
   const key = { appName: 'lango', userId: 'user', sessionId: 'imported' }
@@ -307,7 +307,7 @@ test.each([
   ],
 ])('a file without messages (%s) is refused with the reason', async (_, content, what) => {
   const file = await written(content)
-  const linted = captured(() => lint(file, {}))
+  const linted = captured(io => lint(io, file, {}))
   await expect(linted).rejects.toThrow('holds no messages')
   if (what !== undefined) await expect(linted).rejects.toThrow(`It is ${what}`)
 })

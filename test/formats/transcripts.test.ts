@@ -163,7 +163,7 @@ function linesOf(file: string): Json[] {
 }
 
 async function breaksOf(file: string, profile: string): Promise<string[]> {
-  const { text } = await captured(() => lint(file, { json: true, profile }))
+  const { text } = await captured(io => lint(io, file, { json: true, profile }))
   const { histories } = JSON.parse(text) as Json
   const findings = histories.flatMap((each: Json) => each.profiles.flatMap((one: Json) => one.findings))
   return [
@@ -213,7 +213,7 @@ for (const { program, files } of programs) {
       expect(await breaksOf(file, reading.profile(lines))).toEqual(FINDINGS[`${program}/${name}`] ?? [])
 
       const sessionId = `${program} ${name}`
-      const { code } = await captured(() => importSessions([file], { store: url, as: sessionId }))
+      const { code } = await captured(io => importSessions(io, [file], { store: url, as: sessionId }))
       expect(code).toBe(0)
       const store = await openStore(url)
       const stored = await store.readMessages({ appName: 'lango', userId: 'user', sessionId })

@@ -8,7 +8,7 @@ import { parse } from 'yaml'
 import { releaseProblems, schemaIn } from '../../scripts/check-release.mjs'
 import { packageProblems } from '../../scripts/package-files.mjs'
 import { KNOWN_VERSION } from '../../src/store/migrations.js'
-import { lango } from '../cli/lango.js'
+import { langoProcess } from '../cli/lango.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 
 const ROOT = join(import.meta.dirname, '../..')
@@ -98,7 +98,11 @@ test('the command of package.json runs in a clone without a build', async () => 
   const cwd = await temporaryFolder()
   const file = join(ROOT, bin.lango)
   expect(() => accessSync(file, constants.X_OK)).not.toThrow()
-  expect(await lango(['--version'], { cwd, file })).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
+  expect(await langoProcess(['--version'], { cwd, file })).toEqual({
+    code: 0,
+    stdout: `${version}\n`,
+    stderr: '',
+  })
 })
 
 test('the tests run on every supported major of Node', () => {

@@ -59,7 +59,7 @@ const HEADERS = {
 async function lintBody(body: unknown, profile: string) {
   const file = join(await temporaryFolder(), 'body.json')
   await writeFile(file, JSON.stringify(body))
-  const { code, text } = await captured(() => lint(file, { profile, json: true }))
+  const { code, text } = await captured(io => lint(io, file, { profile, json: true }))
   const findings = JSON.parse(text).histories[0].profiles[0].findings as SessionFinding[]
   return { code, broken: findings.filter(({ severity }) => severity === 'breaks') }
 }

@@ -9,6 +9,7 @@ import type { RuntimeOptions } from '../../runtime/options.js'
 import type { Runtime } from '../../runtime/runtime.js'
 import type { SessionStore } from '../../session/session-store.js'
 import type { Flags } from '../command.js'
+import type { Io } from '../io.js'
 import { loadSettings, runtimeOptions } from '../open-runtime.js'
 import { protocolLogger } from '../protocol-stdio.js'
 
@@ -27,13 +28,15 @@ type McpServers = NonNullable<RuntimeOptions['mcpServers']>
 type Files = NonNullable<RuntimeOptions['tools']>['files']
 
 export class AcpFolders {
+  readonly #io: Io
   readonly #flags: Flags
   readonly #files: Files
   readonly #opened = new Map<string, Promise<AcpFolder>>()
   readonly #stores = new Map<string, Promise<SessionStore>>()
 
   /** `files`: text files as the editor has them. */
-  constructor(flags: Flags, files: Files) {
+  constructor(io: Io, flags: Flags, files: Files) {
+    this.#io = io
     this.#flags = flags
     this.#files = files
   }
@@ -61,7 +64,7 @@ export class AcpFolders {
 
   async #open(cwd: string, given: readonly McpServer[]): Promise<AcpFolder> {
     // With `json` nothing is asked on a terminal: standard input is the protocol's.
-    const loaded = await loadSettings({ ...this.#flags, json: true }, { cwd, runs: true })
+    const loaded = await loadSettings(this.#io, { ...this.#flags, json: true }, { cwd, runs: true })
     const logger = await protocolLogger(loaded)
     const options = await runtimeOptions(loaded, logger)
     const { createRuntime } = await import('../../runtime/runtime.js')

@@ -1,4 +1,5 @@
 /** `lango acp`: the Agent Client Protocol on standard input and output, for editors. */
+
 import { randomUUID } from 'node:crypto'
 import { resolve } from 'node:path'
 import { Readable, Writable } from 'node:stream'
@@ -16,6 +17,7 @@ import { THINKING_LEVELS } from '../../base/names.js'
 import { AgentError, messageOf } from '../../errors.js'
 import { loadOptional } from '../../packages.js'
 import type { Flags } from '../command.js'
+import type { Io } from '../io.js'
 import { takeOutput, untilClosed } from '../protocol-stdio.js'
 import { version } from '../version.js'
 import { AcpFolders } from './acp-folders.js'
@@ -24,23 +26,23 @@ import { AcpSession } from './acp-session.js'
 type Sdk = typeof import('@agentclientprotocol/sdk')
 
 /** Serves one editor until it closes standard input, or until a signal. Unfinished runs are handed over. */
-export async function acp(flags: Flags): Promise<number> {
-  const output = takeOutput()
+export async function acp(io: Io, flags: Flags): Promise<number> {
+  const output = takeOutput(io)
   const sdk = await loadOptional('acp', () => import('@agentclientprotocol/sdk'))
-  const agent = new AcpAgent(sdk, flags)
+  const agent = new AcpAgent(io, sdk, flags)
   const stream = sdk.ndJsonStream(
     Writable.toWeb(output),
     // Node's type and that of the SDK describe the same stream.
-    Readable.toWeb(process.stdin) as ReadableStream<Uint8Array>,
+    Readable.toWeb(io.stdin) as ReadableStream<Uint8Array>,
   )
   const connection = agent.app().connect(stream)
   try {
-    await Promise.race([connection.closed, untilClosed()])
+    await Promise.race([connection.closed, untilClosed(io)])
     return 0
   } finally {
     connection.close()
     await agent.close()
-    process.stdin.destroy()
+    io.stdin.destroy()
   }
 }
 
@@ -59,6 +61,7 @@ const MODES = [
 ]
 
 class AcpAgent {
+  readonly #io: Io
   readonly #sdk: Sdk
   readonly #userId: string
   readonly #folders: AcpFolders
@@ -66,16 +69,17 @@ class AcpAgent {
   readonly #ended = new AbortController()
   #capabilities: ClientCapabilities = {}
 
-  constructor(sdk: Sdk, flags: Flags) {
+  constructor(io: Io, sdk: Sdk, flags: Flags) {
+    this.#io = io
     this.#sdk = sdk
     this.#userId = flags.user ?? 'user'
     const { config, agent } = flags
     const here = {
       ...flags,
-      ...(config === undefined ? {} : { config: resolve(config) }),
-      ...(agent === undefined ? {} : { agent: resolve(agent) }),
+      ...(config === undefined ? {} : { config: resolve(io.cwd, config) }),
+      ...(agent === undefined ? {} : { agent: resolve(io.cwd, agent) }),
     }
-    this.#folders = new AcpFolders(here, {
+    this.#folders = new AcpFolders(io, here, {
       read: async (path, { sessionId }) => this.#sessions.get(sessionId)?.readFile(path),
       write: async (path, text, { sessionId }) =>
         (await this.#sessions.get(sessionId)?.writeFile(path, text)) ?? false,
@@ -203,7 +207,7 @@ class AcpAgent {
     cwd?: string | null
     cursor?: string | null
   }): Promise<ListSessionsResponse> {
-    const place = cwd ?? process.cwd()
+    const place = cwd ?? this.#io.cwd
     const { runtime, config } = await this.#folders.open(place, [])
     const query = { appName: config.app, userId: this.#userId, limit: 50, ...(cursor ? { cursor } : {}) }
     const { sessions, nextCursor } = await runtime.store.listSessions(query)
@@ -229,7 +233,7 @@ class AcpAgent {
     await open?.cancel()
     open?.close()
     this.#sessions.delete(sessionId)
-    const { runtime, config } = open?.folder ?? (await this.#folders.open(process.cwd(), []))
+    const { runtime, config } = open?.folder ?? (await this.#folders.open(this.#io.cwd, []))
     const key = { appName: config.app, userId: this.#userId, sessionId }
     if (!(await runtime.store.deleteSession(key)) && !open)
       throw this.#sdk.RequestError.sessionNotFound(sessionId)

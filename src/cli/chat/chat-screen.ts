@@ -1,4 +1,5 @@
 /** The chat on a terminal: transcript, activity, question or input, status line. */
+
 import {
   CombinedAutocompleteProvider,
   type Component,
@@ -11,6 +12,7 @@ import {
 } from '@earendil-works/pi-tui'
 import type { ApprovalAnswer, CallResponse, OutcomeAnswer } from '../../tool.js'
 import { questionForm } from '../../transcript/question-form.js'
+import type { Io } from '../io.js'
 import {
   type ApprovalQuestion,
   type CallFacts,
@@ -35,12 +37,8 @@ const TYPING_MS = 700
 const MOST_PROMPTS = 200
 
 /** Runs the chat until its user leaves or a signal ends it. Returns the exit code. */
-export async function chatOnScreen(
-  chat: ChatSession,
-  begin: () => Promise<void>,
-  colors: boolean,
-): Promise<number> {
-  const screen = new ChatScreen(chat, createTheme(colors))
+export async function chatOnScreen(io: Io, chat: ChatSession, begin: () => Promise<void>): Promise<number> {
+  const screen = new ChatScreen(io, chat, createTheme(io.color && !io.env.NO_COLOR))
   return screen.run(begin)
 }
 
@@ -59,6 +57,7 @@ class ClippedContainer extends Container {
 
 class ChatScreen implements ChatUi {
   readonly canAsk = true
+  readonly #io: Io
   readonly #chat: ChatSession
   readonly #theme: Theme
   readonly #terminal = new ProcessTerminal()
@@ -78,7 +77,8 @@ class ChatScreen implements ChatUi {
   #leave: (code?: number) => void = () => {}
   #isClosed = false
 
-  constructor(chat: ChatSession, theme: Theme) {
+  constructor(io: Io, chat: ChatSession, theme: Theme) {
+    this.#io = io
     this.#chat = chat
     this.#theme = theme
     const state = () => chat.state
@@ -99,13 +99,13 @@ class ChatScreen implements ChatUi {
       this.#leave = (code = 0) => resolve(code)
     })
     const listeners = ENDINGS.map(([signal, code]) => [signal, () => this.#leave(code)] as const)
-    for (const [signal, listener] of listeners) process.on(signal, listener)
+    for (const [signal, listener] of listeners) this.#io.signals.on(signal, listener)
     // Sometimes the end of the keys is noticed before the signal.
     const hangUp = () => this.#leave(HUNG_UP)
-    process.stdin.on('end', hangUp)
+    this.#io.stdin.on('end', hangUp)
     // A defect must not leave the terminal in a state in which nobody can read about it.
     const restore = () => this.#tui.stop()
-    process.on('uncaughtExceptionMonitor', restore)
+    this.#io.signals.on('uncaughtExceptionMonitor', restore)
     this.#arrange()
     this.#tui.start()
     let code = 0
@@ -116,9 +116,9 @@ class ChatScreen implements ChatUi {
       code = await left
       return code
     } finally {
-      for (const [signal, listener] of listeners) process.off(signal, listener)
-      process.stdin.off('end', hangUp)
-      process.off('uncaughtExceptionMonitor', restore)
+      for (const [signal, listener] of listeners) this.#io.signals.off(signal, listener)
+      this.#io.stdin.off('end', hangUp)
+      this.#io.signals.off('uncaughtExceptionMonitor', restore)
       await this.#close(code === HUNG_UP)
     }
   }
@@ -228,7 +228,7 @@ class ChatScreen implements ChatUi {
           ...(argument === undefined ? {} : { argumentHint: argument }),
           ...(name === 'model' ? { getArgumentCompletions: text => this.#completeModel(text) } : {}),
         })),
-        process.cwd(),
+        this.#chat.cwd,
       ),
     )
     editor.onSubmit = text => this.#submit(text)
@@ -323,7 +323,7 @@ class ChatScreen implements ChatUi {
     this.#chat.onChange = () => {}
     this.#activity.stop()
     if (isHungUp) {
-      process.stdin.pause()
+      this.#io.stdin.pause()
       return
     }
     this.#tui.clear()

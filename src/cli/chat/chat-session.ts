@@ -55,6 +55,8 @@ export interface ApprovalQuestion extends CallFacts {
 
 export interface ChatSessionOptions {
   opened: OpenedRuntime
+  /** Relative paths of commands begin here. */
+  cwd: string
   registry: ProviderRegistry
   userId: string
   sessionId: string
@@ -73,6 +75,7 @@ const SAY_WAITING_MS = 1_500
 
 export class ChatSession {
   readonly opened: OpenedRuntime
+  readonly cwd: string
   readonly registry: ProviderRegistry
   readonly userId: string
   /** Called after every change of the state. */
@@ -91,8 +94,9 @@ export class ChatSession {
   /** Questions that are open, by the id of their call. */
   readonly #asking = new Map<string, AbortController>()
 
-  constructor({ opened, registry, userId, sessionId, options, header }: ChatSessionOptions) {
+  constructor({ opened, cwd, registry, userId, sessionId, options, header }: ChatSessionOptions) {
     this.opened = opened
+    this.cwd = cwd
     this.#options = options ?? {}
     this.registry = registry
     this.userId = userId

@@ -4,6 +4,7 @@ import { AgentError } from '../../errors.js'
 import { loadOptional } from '../../packages.js'
 import { keyHint } from '../../provider/vendors.js'
 import { missingName, withCommand } from '../installed-packages.js'
+import type { Io } from '../io.js'
 import { called, givenFlags, quoted } from '../next-command.js'
 import {
   type CommonFlags,
@@ -27,55 +28,56 @@ export interface ChatFlags extends CommonFlags, ModelFlags {
 }
 
 /** Runs the chat until the user leaves, and prints how to continue it. Returns the exit code. */
-export async function chat(flags: ChatFlags): Promise<number> {
-  const opened = await openRuntime(flags)
+export async function chat(io: Io, flags: ChatFlags): Promise<number> {
+  const opened = await openRuntime(io, flags)
   let code = 1
   try {
-    const session = await startSession(opened, flags)
+    const session = await startSession(io, opened, flags)
     const begin = async () => {
       if (flags.session !== undefined) await session.open(flags.session)
     }
-    code = await talk(session, begin, flags)
+    code = await talk(io, session, begin)
     session.leave()
     // After a hang-up the terminal is closed, and writing would fail.
     if (session.exists && code !== HUNG_UP) {
-      process.stderr.write(`Continue with: ${continuation(session, flags)}\n`)
+      io.stderr.write(`Continue with: ${continuation(io, session, flags)}\n`)
     }
     return code
   } finally {
     await opened.runtime.close()
     // All is stored. Node fails loudly when it finds its terminal gone at the end; the signal ends it quietly.
-    if (code === HUNG_UP) process.kill(process.pid, 'SIGHUP')
+    if (code === HUNG_UP) io.raise('SIGHUP')
   }
 }
 
-async function startSession(opened: OpenedRuntime, flags: ChatFlags): Promise<ChatSession> {
+async function startSession(io: Io, opened: OpenedRuntime, flags: ChatFlags): Promise<ChatSession> {
   const { createRegistry } = await import('../../provider/provider-registry.js')
   const userId = flags.user ?? 'user'
   const owner = { appName: opened.config.app, userId }
   const sessionId = flags.session ?? (await unusedSessionName(opened.runtime.store, owner))
   // What the configuration allows is what the registry takes; the runtime has checked it.
   const registry = createRegistry(opened.config.providers as Parameters<typeof createRegistry>[0])
-  const options = await modelOptions(flags)
-  return new ChatSession({ opened, registry, userId, sessionId, options, header: greeting(opened) })
+  const options = await modelOptions(io, flags)
+  const header = greeting(opened)
+  return new ChatSession({ opened, cwd: io.cwd, registry, userId, sessionId, options, header })
 }
 
-async function talk(session: ChatSession, begin: () => Promise<void>, flags: ChatFlags): Promise<number> {
+async function talk(io: Io, session: ChatSession, begin: () => Promise<void>): Promise<number> {
   const { chatInPlainText } = await import('./plain-chat.js')
-  if (!isTerminal()) return chatInPlainText(session, begin)
+  if (!isTerminal(io)) return chatInPlainText(io, session, begin)
   try {
     const { chatOnScreen } = await loadOptional('terminal', () => import('./chat-screen.js'))
-    return await chatOnScreen(session, begin, flags.color !== false && !process.env.NO_COLOR)
+    return await chatOnScreen(io, session, begin)
   } catch (error) {
     if (!(error instanceof AgentError) || missingName(error) !== 'terminal') throw error
-    process.stderr.write(`${withCommand(error)}\nUntil then the chat goes line by line.\n`)
-    return chatInPlainText(session, begin, { asks: true })
+    io.stderr.write(`${withCommand(io, error)}\nUntil then the chat goes line by line.\n`)
+    return chatInPlainText(io, session, begin, { asks: true })
   }
 }
 
 /** A screen needs keys to come and cursor moves to be understood. */
-function isTerminal(): boolean {
-  return process.stdin.isTTY === true && process.stdout.isTTY === true && process.env.TERM !== 'dumb'
+function isTerminal(io: Io): boolean {
+  return io.stdin.isTTY === true && io.stdout.isTTY === true && io.env.TERM !== 'dumb'
 }
 
 function greeting({ model, loaded }: OpenedRuntime): string[] {
@@ -87,7 +89,7 @@ function greeting({ model, loaded }: OpenedRuntime): string[] {
 }
 
 /** The command that comes back to this session from the same folder. */
-function continuation(session: ChatSession, flags: ChatFlags): string {
+function continuation(io: Io, session: ChatSession, flags: ChatFlags): string {
   const place = givenFlags(flags, ['config', 'agent', 'store', 'app', 'user', 'model', 'trust'])
-  return `${called('chat')} --session ${quoted(session.state.sessionId)}${place}`
+  return `${called(io, 'chat')} --session ${quoted(session.state.sessionId)}${place}`
 }

@@ -1,7 +1,9 @@
 /** The chat line by line: a line in is a message, its answer goes out as plain text, the rest to stderr. */
+
 import { createInterface, type Interface } from 'node:readline'
 import type { ApprovalAnswer, OutcomeAnswer } from '../../tool.js'
 import type { ToolStatus } from '../../transcript/item.js'
+import type { Io } from '../io.js'
 import { fitText, plainLine, plainText } from '../plain-text.js'
 import type { ApprovalQuestion, CallFacts, ChatSession, ChatUi } from './chat-session.js'
 import { readLine } from './commands.js'
@@ -10,19 +12,20 @@ import { runCommand } from './run-command.js'
 
 /** Reads messages until the input ends. Returns 1 when a run has failed. `asks`: a person types them on a terminal. */
 export async function chatInPlainText(
+  io: Io,
   chat: ChatSession,
   begin: () => Promise<void>,
   { asks = false }: { asks?: boolean } = {},
 ): Promise<number> {
-  const ui = new PlainUi(chat)
+  const ui = new PlainUi(io, chat)
   const stop = () => (chat.busy ? chat.stop() : ui.leave())
-  process.on('SIGINT', stop)
+  io.signals.on('SIGINT', stop)
   try {
-    for (const line of chat.state.header.slice(asks ? 0 : 1)) process.stderr.write(`${line}\n`)
+    for (const line of chat.state.header.slice(asks ? 0 : 1)) io.stderr.write(`${line}\n`)
     await begin()
-    const input = process.stdin
+    const input = io.stdin
     const lines = asks
-      ? createInterface({ input, output: process.stderr, prompt: '> ' })
+      ? createInterface({ input, output: io.stderr, prompt: '> ' })
       : createInterface({ input, terminal: false })
     ui.onLeave = () => lines.close()
     if (asks) ui.person = lines.on('SIGINT', stop)
@@ -34,7 +37,7 @@ export async function chatInPlainText(
     }
     return ui.hasFailed ? 1 : 0
   } finally {
-    process.off('SIGINT', stop)
+    io.signals.off('SIGINT', stop)
   }
 }
 
@@ -47,11 +50,13 @@ class PlainUi implements ChatUi {
   onLeave: () => void = () => {}
   /** Absent in a pipe, where nobody can be asked. */
   person: Interface | undefined
+  readonly #io: Io
   readonly #chat: ChatSession
   /** The id of the newest item that was written. */
   #written = 0
 
-  constructor(chat: ChatSession) {
+  constructor(io: Io, chat: ChatSession) {
+    this.#io = io
     this.#chat = chat
     chat.connect(this)
   }
@@ -71,12 +76,12 @@ class PlainUi implements ChatUi {
     for (const item of this.#chat.state.items) {
       if (item.id <= this.#written) continue
       this.#written = item.id
-      if (item.kind === 'text') process.stdout.write(`${plainText(item.text).trimEnd()}\n`)
+      if (item.kind === 'text') this.#io.stdout.write(`${plainText(item.text).trimEnd()}\n`)
       else if (item.kind === 'panel') {
-        for (const line of [item.title, ...item.lines]) process.stdout.write(`${plainText(line)}\n`)
-      } else if (item.kind === 'notice') process.stderr.write(`${plainLine(item.text)}\n`)
+        for (const line of [item.title, ...item.lines]) this.#io.stdout.write(`${plainText(line)}\n`)
+      } else if (item.kind === 'notice') this.#io.stderr.write(`${plainLine(item.text)}\n`)
       else if (item.kind === 'tool')
-        process.stderr.write(`${plainLine(item.name)}: ${statusText(item.status)}\n`)
+        this.#io.stderr.write(`${plainLine(item.name)}: ${statusText(item.status)}\n`)
       if (item.kind === 'notice' && item.tone === 'error') this.hasFailed = true
     }
   }
@@ -88,7 +93,7 @@ class PlainUi implements ChatUi {
       if (said.startsWith('a')) return onceOnly ? 'once' : 'always'
       return /^[oy]/.test(said) ? 'once' : 'no'
     }
-    process.stderr.write(`${plainLine(name)} needs approval, and there is no terminal to ask: refused\n`)
+    this.#io.stderr.write(`${plainLine(name)} needs approval, and there is no terminal to ask: refused\n`)
     return 'no'
   }
 
@@ -100,7 +105,7 @@ class PlainUi implements ChatUi {
       return said.startsWith('r') ? 'run' : 'leave'
     }
     const words = `it is not known whether ${plainLine(name)} took effect, and there is no terminal to ask: it stays unknown`
-    process.stderr.write(`${words}\n`)
+    this.#io.stderr.write(`${words}\n`)
     return 'leave'
   }
 
@@ -119,7 +124,7 @@ class PlainUi implements ChatUi {
 
   async choose(_title: string, choices: readonly Choice[]): Promise<undefined> {
     for (const { value, description } of choices) {
-      process.stdout.write(`${plainLine(value)}${description ? `  ${plainLine(description)}` : ''}\n`)
+      this.#io.stdout.write(`${plainLine(value)}${description ? `  ${plainLine(description)}` : ''}\n`)
     }
   }
 

@@ -140,7 +140,7 @@ async function exportChat(chat: ChatSession, _ui: ChatUi, argument: string): Pro
   if (!chat.exists)
     throw new AgentError('invalid-argument', 'There is nothing to export yet: send a message first.')
   const file = argument || `${chat.state.sessionId.replace(/[^\w.-]+/g, '_')}.jsonl`
-  const { path, messages } = await exportSession(chat.opened.runtime.store, chat.key, file)
+  const { path, messages } = await exportSession(chat.opened.runtime.store, chat.key, resolve(chat.cwd, file))
   chat.notice(`${count(messages, 'message')} written to ${path}`)
 }
 
@@ -151,9 +151,8 @@ async function exportChat(chat: ChatSession, _ui: ChatUi, argument: string): Pro
 async function exportSession(
   store: SessionStore,
   key: SessionKey,
-  file: string,
+  path: string,
 ): Promise<{ path: string; messages: number }> {
-  const path = resolve(file)
   const session = await store.loadSession(key, { budgetTokens: 'off', maxMessages: 1 })
   if (!session) throw new AgentError('session-not-found', `Session "${key.sessionId}" no longer exists.`)
   const isText = path.endsWith('.md')
@@ -191,7 +190,7 @@ async function saveMedia(chat: ChatSession, _ui: ChatUi, argument: string): Prom
           .findLast(({ data }) => data !== undefined) ?? newest
   if (newest?.data === undefined)
     throw new AgentError('invalid-argument', 'There is no picture or file in this session.')
-  const path = resolve(argument || fileName(newest, chat.state.sessionId))
+  const path = resolve(chat.cwd, argument || fileName(newest, chat.state.sessionId))
   const handle = await openNew(path)
   try {
     const data = Buffer.from(newest.data, 'base64')

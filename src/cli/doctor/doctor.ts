@@ -19,6 +19,7 @@ import { inspectStore } from '../../store/open-store.js'
 import { hasBubblewrap } from '../../tools/sandbox.js'
 import type { Flags } from '../command.js'
 import { packageSummary, requireModelPackage } from '../installed-packages.js'
+import type { Io } from '../io.js'
 import { loadSettings } from '../open-runtime.js'
 import { lineWidth, print, printJson, stylesOf } from '../output.js'
 import { plainLine, wrapped } from '../plain-text.js'
@@ -36,21 +37,21 @@ interface Check {
  * Checks the installation, or sessions. The exit code is 0 without problems or after a repair, 1 when a check
  * fails, and 3 when a provider would reject a session.
  */
-export async function doctor(flags: Flags): Promise<number> {
+export async function doctor(io: Io, flags: Flags): Promise<number> {
   refuseContradictions(flags)
   if (flags.report) {
     const { reportForIssue } = await import('./issue-report.js')
-    return reportForIssue(await checksOf({ ...flags, offline: true }), flags)
+    return reportForIssue(io, await checksOf(io, { ...flags, offline: true }), flags)
   }
   if (flags.session !== undefined) {
     const { treatSession } = await import('./treat-sessions.js')
-    return treatSession(flags.session, flags)
+    return treatSession(io, flags.session, flags)
   }
   if (flags.all) {
     const { treatAll } = await import('./treat-sessions.js')
-    return treatAll(flags)
+    return treatAll(io, flags)
   }
-  return checkInstallation(flags)
+  return checkInstallation(io, flags)
 }
 
 function refuseContradictions({ session, all, fix, as, report: asReport, json }: Flags): void {
@@ -66,19 +67,19 @@ function refuseContradictions({ session, all, fix, as, report: asReport, json }:
 }
 
 /** Checks Node, configuration, keys, store, providers, port, tokens and sandbox. The exit code is 1 when one fails. */
-async function checkInstallation(flags: Flags): Promise<number> {
-  const shown = await checksOf(flags)
-  if (flags.json) await printJson({ ok: shown.every(({ status }) => status !== 'fail'), checks: shown })
-  else await print(report(shown))
+async function checkInstallation(io: Io, flags: Flags): Promise<number> {
+  const shown = await checksOf(io, flags)
+  if (flags.json) await printJson(io, { ok: shown.every(({ status }) => status !== 'fail'), checks: shown })
+  else await print(io, report(io, shown))
   return shown.some(({ status }) => status === 'fail') ? 1 : 0
 }
 
 /** One result for each check of the installation. */
-export async function checksOf(flags: Flags): Promise<Check[]> {
-  const configuration = await readConfiguration(flags)
+export async function checksOf(io: Io, flags: Flags): Promise<Check[]> {
+  const configuration = await readConfiguration(io, flags)
   const checks: Check[] = [
     checkNode(process.versions.node),
-    { name: 'packages', status: 'ok', message: packageSummary() },
+    { name: 'packages', status: 'ok', message: packageSummary(io) },
     configuration.check,
   ]
   const { loaded } = configuration
@@ -91,7 +92,7 @@ export async function checksOf(flags: Flags): Promise<Check[]> {
       ...(flags.offline === true ? [] : await checkFallbacks(loaded)),
       await checkPort(loaded.config.server),
       ...checkTokens(loaded.config.server),
-      await checkSandbox(loaded.config.tools.sandbox),
+      await checkSandbox(io, loaded.config.tools.sandbox),
     )
   }
   return checks.map(hidden)
@@ -108,9 +109,9 @@ export function checkNode(version: string): Check {
 
 const OLDEST_NODE = [20, 19] as const
 
-async function readConfiguration(flags: Flags): Promise<{ check: Check; loaded?: LoadedConfig }> {
+async function readConfiguration(io: Io, flags: Flags): Promise<{ check: Check; loaded?: LoadedConfig }> {
   try {
-    const loaded = await loadSettings(flags, { runs: false })
+    const loaded = await loadSettings(io, flags, { runs: false })
     const { file, agentFile, skipped } = loaded
     if (skipped.length > 0) {
       const message = `Not loaded, because the folder is not trusted: ${skipped.join(', ')}`
@@ -360,12 +361,12 @@ function checkTokens({ tokens }: LoadedConfig['config']['server']): Check[] {
 }
 
 /** Whether commands of tools can run in a sandbox. */
-async function checkSandbox(mode: 'auto' | 'off' | 'required' = 'auto'): Promise<Check> {
+async function checkSandbox(io: Io, mode: 'auto' | 'off' | 'required' = 'auto'): Promise<Check> {
   const name = 'sandbox'
   if (mode === 'off') {
     return { name, status: 'ok', message: 'Off: approved commands run with your permissions' }
   }
-  if (await hasBubblewrap({ PATH: process.env.PATH ?? '' })) {
+  if (await hasBubblewrap({ PATH: io.env.PATH ?? '' })) {
     return { name, status: 'ok', message: 'bubblewrap works: commands see the file system read-only' }
   }
   const fix =
@@ -384,17 +385,17 @@ function hidden(check: Check): Check {
   return { ...check, message: redactText(check.message), ...defined({ fix }) }
 }
 
-function report(checks: readonly Check[]): string {
-  const styles = stylesOf(process.stdout)
+function report(io: Io, checks: readonly Check[]): string {
+  const styles = stylesOf(io, io.stdout)
   const paint = { ok: styles.green, warn: styles.yellow, fail: styles.red }
   const width = Math.max(...checks.map(({ name }) => name.length))
   const indent = ' '.repeat(width + 8)
   const lines = checks.flatMap(({ name, status, message, fix }) => {
     const [first = '', ...rest] = message
       .split('\n')
-      .flatMap(line => wrapped(plainLine(line), indent, lineWidth()))
+      .flatMap(line => wrapped(plainLine(line), indent, lineWidth(io)))
     const head = `${paint[status](status.padEnd(4))}  ${name.padEnd(width)}  ${first.trimStart()}`
-    const help = fix === undefined ? [] : wrapped(plainLine(fix), indent, lineWidth()).map(styles.dim)
+    const help = fix === undefined ? [] : wrapped(plainLine(fix), indent, lineWidth(io)).map(styles.dim)
     return [head, ...rest, ...help]
   })
   const failed = checks.filter(({ status }) => status === 'fail').length

@@ -2,6 +2,7 @@
  * `lango doctor --report`: what an issue needs, as Markdown to paste. Versions and checks; with a session its history,
  * of which only the form is shown: roles, kinds of parts, ids, names, order, lengths. No text, argument, result or key.
  */
+
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { release } from 'node:os'
@@ -10,6 +11,7 @@ import { lintSession } from '../../runtime/lint.js'
 import type { StoredMessage, ToolCall } from '../../session/message.js'
 import { newestMessagePages } from '../../session/session-pages.js'
 import type { Flags } from '../command.js'
+import type { Io } from '../io.js'
 import { findSession, withStore } from '../open-command-store.js'
 import { print } from '../output.js'
 import { version } from '../version.js'
@@ -22,10 +24,14 @@ interface ReportedCheck {
 }
 
 /** Prints the report. The exit code is 0: what is wrong is what it is for. */
-export async function reportForIssue(checks: readonly ReportedCheck[], flags: Flags): Promise<number> {
-  const parts = [versionLines(), checkLines(checks)]
-  if (flags.session !== undefined) parts.push(await historyLines(flags.session, flags))
-  await print(`${parts.flat().join('\n')}\n`)
+export async function reportForIssue(
+  io: Io,
+  checks: readonly ReportedCheck[],
+  flags: Flags,
+): Promise<number> {
+  const parts = [versionLines(), checkLines(io, checks)]
+  if (flags.session !== undefined) parts.push(await historyLines(io, flags.session, flags))
+  await print(io, `${parts.flat().join('\n')}\n`)
   return 0
 }
 
@@ -77,21 +83,21 @@ function readVersion(file: string): string | undefined {
   }
 }
 
-function checkLines(checks: readonly ReportedCheck[]): string[] {
-  const lines = checks.map(({ name, status, message }) => `- ${status} ${name}: ${withoutHome(message)}`)
+function checkLines(io: Io, checks: readonly ReportedCheck[]): string[] {
+  const lines = checks.map(({ name, status, message }) => `- ${status} ${name}: ${withoutHome(io, message)}`)
   return ['### Checks', '', ...lines, '']
 }
 
 /** The name of the user is part of many paths. */
-function withoutHome(text: string): string {
-  const home = process.env.HOME ?? process.env.USERPROFILE ?? ''
+function withoutHome(io: Io, text: string): string {
+  const home = io.env.HOME ?? io.env.USERPROFILE ?? ''
   return home === '' ? text : text.replaceAll(home, '~')
 }
 
 const MOST_MESSAGES = 200
 
-async function historyLines(sessionId: string, flags: Flags): Promise<string[]> {
-  return withStore(flags, async opened => {
+async function historyLines(io: Io, sessionId: string, flags: Flags): Promise<string[]> {
+  return withStore(io, flags, async opened => {
     const key = await findSession(opened, sessionId, flags.user)
     const lint = await lintSession(opened.store, key)
     const messages: StoredMessage[] = []

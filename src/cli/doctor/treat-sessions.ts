@@ -14,29 +14,30 @@ import type { Message, SessionKey, StoredMessage } from '../../session/message.j
 import { messagePages } from '../../session/session-pages.js'
 import type { SessionStore } from '../../session/session-store.js'
 import type { Flags } from '../command.js'
+import type { Io } from '../io.js'
 import { mappedLine, problemLines } from '../lint-report.js'
 import { called, givenFlags, quoted } from '../next-command.js'
 import { type CommandStore, findSession, sessionKeys, withStore } from '../open-command-store.js'
-import { lineWidth, Progress, print, printJson, stylesOf } from '../output.js'
+import { lineWidth, Progress, print, printJson, type Styles, stylesOf } from '../output.js'
 import { plainLine } from '../plain-text.js'
 import { count } from '../wording.js'
 
 /** Reports on one session; with `--fix` also writes a repaired copy. */
-export async function treatSession(sessionId: string, flags: Flags): Promise<number> {
-  return withStore(flags, async opened => {
+export async function treatSession(io: Io, sessionId: string, flags: Flags): Promise<number> {
+  return withStore(io, flags, async opened => {
     const key = await findSession(opened, sessionId, flags.user)
     const treated = await treat(opened, key, flags)
-    if (flags.json) await printJson(asJson(treated))
-    else await print(explain(treated, flags))
+    if (flags.json) await printJson(io, asJson(treated))
+    else await print(io, explain(io, treated, flags))
     return exitCode(treated)
   })
 }
 
 /** One line for every session with problems. */
-export async function treatAll(flags: Flags): Promise<number> {
-  return withStore(flags, async opened => {
+export async function treatAll(io: Io, flags: Flags): Promise<number> {
+  return withStore(io, flags, async opened => {
     const all: Treated[] = []
-    const progress = new Progress()
+    const progress = new Progress(io)
     let looked = 0
     for (const key of await listKeys(opened, flags)) {
       looked += 1
@@ -45,11 +46,11 @@ export async function treatAll(flags: Flags): Promise<number> {
       if (treated.found.problems.length === 0) continue
       all.push(treated)
       progress.end()
-      if (!flags.json) await print(`${summaryLine(treated)}\n`)
+      if (!flags.json) await print(io, `${summaryLine(treated)}\n`)
     }
     progress.end()
-    if (flags.json) await printJson({ sessions: looked, unwell: all.map(asJson) })
-    else await print(`${count(looked, 'session')} checked, ${all.length} with problems.\n`)
+    if (flags.json) await printJson(io, { sessions: looked, unwell: all.map(asJson) })
+    else await print(io, `${count(looked, 'session')} checked, ${all.length} with problems.\n`)
     return all.some(treated => exitCode(treated) === PROBLEMS) ? PROBLEMS : HEALTHY
   })
 }
@@ -116,8 +117,8 @@ function asJson({ found, copy, failure }: Treated): object {
   return { ...rest, healable: healed !== undefined, ...defined({ copy, failure }) }
 }
 
-function explain({ found, copy }: Treated, flags: Flags): string {
-  const styles = stylesOf(process.stdout)
+function explain(io: Io, { found, copy }: Treated, flags: Flags): string {
+  const styles = stylesOf(io, io.stdout)
   const { key, messages, problems, profiles, truncated } = found
   const name = plainLine(`${key.sessionId} of ${key.userId} in ${key.appName}`)
   const heading = `Session ${name}: ${count(messages, 'message')}`
@@ -128,7 +129,7 @@ function explain({ found, copy }: Treated, flags: Flags): string {
     return `${lines.join('\n')}\n`
   }
   if (copy?.written === 0) {
-    return `${heading}. ${copyWords(copy)}\n${goOn(copy, key, flags)}\n`
+    return `${heading}. ${copyWords(copy)}\n${goOn(io, copy, key, flags)}\n`
   }
   const shown = problems.slice(0, MOST_SHOWN)
   const left = problems.length - shown.length
@@ -136,11 +137,11 @@ function explain({ found, copy }: Treated, flags: Flags): string {
     `${heading}, ${styles.red(count(problems.length, 'problem'))}.`,
     ...(truncated ? [`Not checked: the ${count(truncated.skipped, 'oldest message')}.`] : []),
     verdict(profiles),
-    ...shown.flatMap(problem => sessionProblemLines(problem, styles)),
+    ...shown.flatMap(problem => sessionProblemLines(io, problem, styles)),
     ...(left > 0 ? ['', `… and ${count(left, 'problem')} more; --json lists all.`] : []),
     ...folded,
     '',
-    ...(copy ? [copyWords(copy), goOn(copy, key, flags)] : advice(found, flags)),
+    ...(copy ? [copyWords(copy), goOn(io, copy, key, flags)] : advice(found, flags)),
   ]
   return `${lines.join('\n')}\n`
 }
@@ -169,14 +170,14 @@ function verdict(profiles: Examination['profiles']): string {
 
 const MOST_SHOWN = 30
 
-function sessionProblemLines(problem: SessionProblem, styles: ReturnType<typeof stylesOf>): string[] {
+function sessionProblemLines(io: Io, problem: SessionProblem, styles: Styles): string[] {
   const said = problem.harmless
     ? `${problem.problem} Lango sends it in a valid form; sent as stored:`
     : problem.problem
   const copy =
     problem.remedy === undefined || problem.repairs.includes(problem.remedy) ? [] : [problem.remedy]
   return [
-    ...problemLines([{ ...problem, problem: said }], lineWidth(), styles),
+    ...problemLines([{ ...problem, problem: said }], lineWidth(io), styles),
     ...copy.map(remedy => styles.dim(`    --fix: ${plainLine(remedy)}`)),
   ]
 }
@@ -186,8 +187,8 @@ function copyWords({ sessionId, messages, written }: WrittenCopy): string {
   return `Repaired copy: ${sessionId} (${count(messages, 'message')}). The original is unchanged.`
 }
 
-function goOn({ sessionId }: WrittenCopy, key: SessionKey, flags: Flags): string {
-  return `Continue with: ${called('chat')} --session ${quoted(sessionId)}${whose(key, flags)}`
+function goOn(io: Io, { sessionId }: WrittenCopy, key: SessionKey, flags: Flags): string {
+  return `Continue with: ${called(io, 'chat')} --session ${quoted(sessionId)}${whose(key, flags)}`
 }
 
 /** The flags with which another command finds the same session. */

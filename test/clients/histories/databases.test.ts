@@ -14,7 +14,7 @@ import { type EveryProfile, startEveryProfile } from '../../support/every-profil
 import { createDatabase } from '../../support/postgres.js'
 import { makeFolder, removeFolder } from '../../support/temporary-folder.js'
 import { ADK_APP, openAdk, playAdk } from './support/adk.js'
-import { lintFile, lostValues, quietly } from './support/imported.js'
+import { lintFile, lostValues } from './support/imported.js'
 import { openPostgresSaver, openSaver, playLangChain } from './support/langchain.js'
 import { HANDOFF_SCENES, SCENES, type Scene } from './support/scenes.js'
 
@@ -47,7 +47,7 @@ async function importAll(place: string, more: Record<string, unknown> = {}): Pro
   stores += 1
   const url = `sqlite:${join(folder, `lango-${stores}.db`)}?sync=normal`
   const flags = { store: url, json: true, app: 'lango', agent: 'root', ...more }
-  const { text, code } = await captured(() => quietly(() => importSessions([place], flags)))
+  const { text, code } = await captured(io => importSessions(io, [place], flags))
   expect(code).toBe(0)
   const { imported, unknownAgents } = JSON.parse(text)
   const store = await openStore(url)

@@ -26,7 +26,7 @@ import { captured } from '../../cli/doctor-output.js'
 import { makeFolder, removeFolder } from '../../support/temporary-folder.js'
 import { ADK_USER, playAdk } from './support/adk.js'
 import { loadAiSdks } from './support/ai-sdk.js'
-import { quietly, written } from './support/imported.js'
+import { written } from './support/imported.js'
 import { SCENES } from './support/scenes.js'
 
 const MASTRA = new URL('mastra/mastra.db', import.meta.url).pathname
@@ -47,7 +47,7 @@ beforeAll(async () => {
   const file = await written(folder, 'adk', sessions)
   for (const place of [file, MASTRA]) {
     const flags = { store: url, json: true, app: place === file ? 'shop' : 'lango', author: ['clerk=root'] }
-    await captured(() => quietly(() => importSessions([place], flags)))
+    await captured(io => importSessions(io, [place], flags))
   }
   store = await openStore(url)
   for (const appName of ['shop', 'lango']) {
@@ -121,14 +121,14 @@ describe.each(EXPORT_FORMATS)('%s', format => {
       number += 1
       const file = join(folder, `${format}-${number}.json`)
       const { sessionId, appName: app, userId: user } = key
-      await captured(() =>
-        quietly(() => exportSessions([sessionId], { store: url, app, user, to: format, output: file })),
+      await captured(io =>
+        exportSessions(io, [sessionId], { store: url, app, user, to: format, output: file }),
       )
       const as = `${format}-${number}`
       const { leftOut } = await exported(key, format)
       const hint = format === 'adk' || format === 'adk-python' ? {} : { format }
       const flags = { store: url, as, app: 'again', user: 'user', json: true, ...hint }
-      await captured(() => quietly(() => importSessions([file], flags)))
+      await captured(io => importSessions(io, [file], flags))
       const given = messagesToProvider(await store.readMessages(key, { limit: 1000 }))
       const again = { appName: 'again', userId: 'user', sessionId: as }
       const found = messagesToProvider(await store.readMessages(again, { limit: 1000 }))

@@ -9,7 +9,7 @@ import { captured } from '../../cli/doctor-output.js'
 import { type EveryProfile, startEveryProfile } from '../../support/every-profile.js'
 import { createDatabase } from '../../support/postgres.js'
 import { makeFolder, removeFolder } from '../../support/temporary-folder.js'
-import { lintFile, lostValues, quietly } from '../histories/support/imported.js'
+import { lintFile, lostValues } from '../histories/support/imported.js'
 import { APPROVAL_SCENES, SCENES } from '../histories/support/scenes.js'
 import { playMastra } from './play.js'
 
@@ -44,7 +44,7 @@ test.each(['libsql', 'postgres'])(
       })
     const url = `sqlite:${join(folder, `lango-${kind}.db`)}?sync=normal`
     const flags = { store: url, json: true, app: 'lango', agent: 'root' }
-    const { text } = await captured(() => quietly(() => importSessions([place], flags)))
+    const { text } = await captured(io => importSessions(io, [place], flags))
     const imported: { sessionId: string; leftOut?: string[] }[] = JSON.parse(text).imported
     expect(imported.map(({ sessionId }) => sessionId).sort()).toEqual([...NAMES].sort())
     const threads = await threadsOf(place)

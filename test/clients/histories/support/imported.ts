@@ -1,7 +1,6 @@
 /** Imports a file as a person would, and compares what is stored with the file. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { vi } from 'vitest'
 import { messagesToProvider } from '../../../../src/adk/messages-to-provider.js'
 import { isRecord } from '../../../../src/base/is-record.js'
 import { parseJson } from '../../../../src/base/json.js'
@@ -30,7 +29,7 @@ export async function importFile(file: string, url: string): Promise<ImportedFil
   imports += 1
   const as = `imported-${imports}`
   const flags = { store: url, as, app: 'lango', user: 'user', json: true }
-  const { text } = await captured(() => quietly(() => importSessions([file], flags)))
+  const { text } = await captured(io => importSessions(io, [file], flags))
   const [report] = (JSON.parse(text) as { imported: { leftOut?: string[] }[] }).imported
   const store = await openStore(url)
   const messages = await store.readMessages(
@@ -55,7 +54,7 @@ export async function lintFile(
   file: string,
   profile?: string,
 ): Promise<{ format: string; breaks: string[] }> {
-  const { text } = await captured(() => lint(file, { json: true, ...(profile ? { profile } : {}) }))
+  const { text } = await captured(io => lint(io, file, { json: true, ...(profile ? { profile } : {}) }))
   const { format, histories } = JSON.parse(text) as {
     format: string
     histories: { profiles: { findings: { code: string; severity: string }[] }[] }[]
