@@ -9,13 +9,13 @@ const TOKENS = { 'token-of-ann-0123456789': 'ann', 'token-of-bob-0123456789': 'b
 const JSON_TYPE = { 'content-type': 'application/json' }
 
 test.each([
-  ['a trailing dot', 'GET /api/info HTTP/1.1\r\nHost: localhost.\r\n\r\n'],
-  ['an address as one number', 'GET /api/info HTTP/1.1\r\nHost: 2130706433\r\n\r\n'],
+  ['a trailing dot in the host name', 'GET /api/info HTTP/1.1\r\nHost: localhost.\r\n\r\n'],
+  ['a host address as one number', 'GET /api/info HTTP/1.1\r\nHost: 2130706433\r\n\r\n'],
   ['two hosts', 'GET /api/info HTTP/1.1\r\nHost: evil.example\r\nHost: localhost\r\n\r\n'],
   ['another host in the target', 'GET http://evil.example/api/info HTTP/1.1\r\nHost: localhost\r\n\r\n'],
   ['no host', 'GET /api/info HTTP/1.0\r\n\r\n'],
   [
-    'a length and pieces',
+    'both Content-Length and Transfer-Encoding',
     'POST /api/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
   ],
 ])('a raw request with %s gets 400 or 403', async (_what, bytes) => {

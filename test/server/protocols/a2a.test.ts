@@ -94,7 +94,7 @@ test.each([
   ['no request', {}, -32600],
   ['a batch', [rpc('GetTask', { id: 'x' })], -32600],
   ['an unknown method', rpc('Nothing', {}), -32601],
-  ['a method of every object', rpc('constructor', {}), -32601],
+  ['the name of an inherited method', rpc('constructor', {}), -32601],
   ['no message', rpc('SendMessage', {}), -32602],
   ['a message of the agent', sending({ ...user('x'), role: 'ROLE_AGENT' }), -32602],
   ['no parts', sending({ ...user('x'), parts: [] }), -32602],
@@ -102,7 +102,7 @@ test.each([
   ['a file of this machine', sending({ ...user('x'), parts: [{ url: 'file:///etc/passwd' }] }), -32602],
   ['a context id that is too long', sending(user('x', { contextId: 'x'.repeat(300) })), -32602],
   ['a task that does not exist', sending(user('x', { taskId: crypto.randomUUID() })), -32001],
-  ['a task id that is none', rpc('GetTask', { id: '../x' }), -32001],
+  ['an invalid task id', rpc('GetTask', { id: '../x' }), -32001],
   ['push notifications', rpc('CreateTaskPushNotificationConfig', {}), -32003],
   [
     'push notifications with a message',
@@ -110,7 +110,7 @@ test.each([
     -32003,
   ],
   ['a tenant', sending(user('x'), { tenant: 'other' }), -32004],
-  ['all tasks', rpc('ListTasks', {}), -32004],
+  ['ListTasks without a context', rpc('ListTasks', {}), -32004],
 ])('an A2A request with %s is refused with an error of JSON-RPC', async (_name, body, code) => {
   const { url } = await startProtocolServer({ script: searchThenTell })
   const response = await post(`${url}/a2a`, body)

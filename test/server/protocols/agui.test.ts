@@ -80,10 +80,14 @@ test.each([
   ['a state that is a list', input({ state: [1] }), 400],
   ['a state key of the server', input({ state: { 'lango:approvals': ['danger'] } }), 400],
   ['a tool with a bad name', input({ tools: [{ name: 'a b', description: '' }] }), 400],
-  ['a tool of the agent’s name', input({ tools: [{ name: 'search', description: '' }] }), 400],
+  [
+    'a tool that has the name of one of the agent’s',
+    input({ tools: [{ name: 'search', description: '' }] }),
+    400,
+  ],
   ['nothing new', input({ messages: [] }), 400],
   [
-    'a result of no call',
+    'a result without a call',
     input({ messages: [{ id: '1', role: 'tool', toolCallId: 'c', content: '' }] }),
     400,
   ],
