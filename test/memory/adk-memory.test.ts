@@ -35,7 +35,7 @@ describe.each(DRIVERS)("ADK's memory tools in $name", driver => {
     return { runtime, main, results }
   }
 
-  test(`an unchanged agent with scope user in ${driver.name} finds what its user said in another session, and no other user`, async () => {
+  test(`an unchanged agent with scope user on the ${driver.name} store finds what its user said in another session, and no other user`, async () => {
     const { runtime, results } = await start({ memory: { scope: 'user' } }, LOAD_MEMORY)
     await runtime.runAndCollect({ sessionId: 'one', userId: 'ann', text: 'My dog is called Bello.' })
     await runtime.runAndCollect({ sessionId: 'two', userId: 'bob', text: 'My dog is called Rex.' })
@@ -53,7 +53,7 @@ describe.each(DRIVERS)("ADK's memory tools in $name", driver => {
     expect(found).not.toContain('Rex')
   })
 
-  test(`memory tools with the default scope in ${driver.name} search only the session itself`, async () => {
+  test(`memory tools with the default scope on the ${driver.name} store search only the session itself`, async () => {
     const { runtime, results } = await start({ memory: {} }, LOAD_MEMORY)
     await runtime.runAndCollect({ sessionId: 'one', userId: 'ann', text: 'My dog is called Bello.' })
     await runtime.runAndCollect({ sessionId: 'two', userId: 'ann', text: 'What is my dog called?' })
@@ -62,14 +62,14 @@ describe.each(DRIVERS)("ADK's memory tools in $name", driver => {
     expect(JSON.stringify(results().at(-1))).toContain('Bello')
   })
 
-  test(`memory tools without memory in ${driver.name} find nothing and do not fail`, async () => {
+  test(`memory tools without memory on the ${driver.name} store find nothing and do not fail`, async () => {
     const { runtime, results } = await start({}, LOAD_MEMORY)
     await runtime.runAndCollect({ sessionId: 'one', userId: 'ann', text: 'My dog is called Bello.' })
     await runtime.runAndCollect({ sessionId: 'one', userId: 'ann', text: 'What is my dog called?' })
     expect(JSON.stringify(results().at(-1))).not.toContain('called Bello')
   })
 
-  test(`PRELOAD_MEMORY in ${driver.name} puts what was said into the instruction`, async () => {
+  test(`PRELOAD_MEMORY on the ${driver.name} store puts what was said into the instruction`, async () => {
     const { runtime, main } = await start({ memory: {} }, PRELOAD_MEMORY)
     await runtime.runAndCollect({ sessionId: 'one', userId: 'ann', text: 'My dog is called Bello.' })
     await runtime.runAndCollect({ sessionId: 'one', userId: 'ann', text: 'Tell me about my dog' })

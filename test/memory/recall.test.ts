@@ -47,11 +47,11 @@ describe.each(DRIVERS)('recall in $name', driver => {
     ['a word that is misspelt', 'kitchn', 1],
     ['letters that are exchanged', 'repiar', 2],
     ['a date in words', 'what did we say in March', 1],
-  ])(`recall in ${driver.name} finds a message by %s`, async (_, words, seq) => {
+  ])(`recall on the ${driver.name} store finds a message by %s`, async (_, words, seq) => {
     expect(await best(await talk(), words)).toContain(seq)
   })
 
-  test(`recall in ${driver.name} finds nothing that was not said`, async () => {
+  test(`recall on the ${driver.name} store finds nothing that was not said`, async () => {
     const key = await talk()
     expect(await recall(opened().memory, key, { words: 'zebra xylophone' })).toEqual({
       messages: [],
@@ -63,7 +63,7 @@ describe.each(DRIVERS)('recall in $name', driver => {
     })
   })
 
-  test(`a range of time limits recall in ${driver.name}, with words and without`, async () => {
+  test(`a range of time limits recall on the ${driver.name} store, with words and without`, async () => {
     const key = await talk()
     const range = { after: MARCH + 29 * DAY, before: MARCH + 31 * DAY }
     const all = await recall(opened().memory, key, range)
@@ -72,7 +72,7 @@ describe.each(DRIVERS)('recall in $name', driver => {
     expect(found.messages).toEqual([])
   })
 
-  test(`recall in ${driver.name} finds observations with their sources, and none that were superseded`, async () => {
+  test(`recall on the ${driver.name} store finds observations with their sources, and none that were superseded`, async () => {
     const key = await talk()
     const about = (text: string, fromSeq: number) =>
       withTerms({ text, fromSeq, toSeq: fromSeq, time: MARCH, kind: 'fact', priority: 1, origin: 'x' })
@@ -82,7 +82,7 @@ describe.each(DRIVERS)('recall in $name', driver => {
     expect(observations).toMatchObject([{ number: 2, text: 'They repair the roof', fromSeq: 3 }])
   })
 
-  test(`the result of recall in ${driver.name} stays within its budget, and a message that alone exceeds it is left out`, async () => {
+  test(`the result of recall on the ${driver.name} store stays within its budget, and a message that alone exceeds it is left out`, async () => {
     const key = await talk()
     await place.store.appendMessage(key, {
       role: 'user',
@@ -95,7 +95,7 @@ describe.each(DRIVERS)('recall in $name', driver => {
     expect(messages.map(({ seq }) => seq)).not.toContain(9)
   })
 
-  test(`two processes that index ${driver.name} at once index every message once, in steps that report progress`, async () => {
+  test(`two processes that index the ${driver.name} store at once index every message once, in steps that report progress`, async () => {
     const key = newKey()
     await place.store.createSession(key)
     const rows = Array.from({ length: 300 }, (_, index) => ({
@@ -115,7 +115,7 @@ describe.each(DRIVERS)('recall in $name', driver => {
     expect(await indexSession(opened(), key, { signal: stopped })).toEqual({ indexed: 300, total: 301 })
   })
 
-  test(`the index in ${driver.name} leaves out what Lango wrote itself, and one of other rules is built again`, async () => {
+  test(`the index on the ${driver.name} store leaves out what Lango wrote itself, and one of other rules is built again`, async () => {
     const key = newKey()
     await place.store.createSession(key)
     const extra = { customMetadata: { lango: { synthetic: true } } }
