@@ -145,15 +145,6 @@ test('a read-only PostgreSQL database is refused by opening and by doctor, and r
   await foreign.close()
 })
 
-test('a PostgreSQL replica is refused by opening and by doctor', async () => {
-  const replica = await startPostgres({ standby: true })
-  for (const attempt of [() => openStore(replica.url), () => inspectStore(replica.url)])
-    expect((await failureOf(attempt())).message).toContain(
-      'is a replica, which only reads: use the address of the primary',
-    )
-  await replica.stop()
-})
-
 test('a write waits for a PostgreSQL primary that is read-only for a moment', async () => {
   await admin('CREATE DATABASE demoted')
   const url = urlWith({ pathname: '/demoted' })
@@ -345,4 +336,13 @@ test('writers continue while old runs are pruned in PostgreSQL', async () => {
   expect(during).toBeGreaterThan(5)
   expect(await admin('SELECT count(*)::int AS runs FROM lango_runs', url)).toEqual([{ runs: 0 }])
   await store.close()
+})
+
+// The last test: the server stays a replica.
+test('a PostgreSQL replica is refused by opening and by doctor', async () => {
+  await server.restart({ standby: true })
+  for (const attempt of [() => openStore(server.url), () => inspectStore(server.url)])
+    expect((await failureOf(attempt())).message).toContain(
+      'is a replica, which only reads: use the address of the primary',
+    )
 })

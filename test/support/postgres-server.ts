@@ -18,8 +18,11 @@ export interface PostgresServer {
   url: string
   /** Of the server's first process. */
   pid(): number
-  /** Ends the server in the midst of its work, as a crash does, and starts it again at the same address. */
-  restart(): Promise<void>
+  /**
+   * Ends the server in the midst of its work, as a crash does, and starts it again at the same address. A standby waits
+   * for the log of a primary, and only reads.
+   */
+  restart(options?: { standby?: boolean }): Promise<void>
   stop(): Promise<void>
 }
 
@@ -32,8 +35,6 @@ export async function startPostgres(
     /** What was committed survives the end of the server, though not of the machine: restarts lose nothing. */
     keepsCommits?: boolean
     settings?: Record<string, string>
-    /** Replays the log of a primary, and only reads. */
-    standby?: boolean
   } = {},
 ): Promise<PostgresServer> {
   const folder = await mkdtemp(join(options.durable ? tmpdir() : await fastFolder(), 'lango-postgres-'))
@@ -50,7 +51,6 @@ export async function startPostgres(
       ...identity,
       cwd: folder,
     })
-    if (options.standby) await writeFile(join(data, 'standby.signal'), '')
     const start = (port?: number) =>
       startServer({
         native,
@@ -69,8 +69,9 @@ export async function startPostgres(
     return {
       url: server.url,
       pid: () => server.child.pid ?? 0,
-      restart: async () => {
+      restart: async ({ standby = false } = {}) => {
         await endServer(server.child)
+        if (standby) await writeFile(join(data, 'standby.signal'), '')
         server = await start(server.port)
       },
       stop: async () => {

@@ -29,8 +29,9 @@ const TASKS: Record<string, (store: SessionStore) => Promise<void>> = {
     await waiting
   },
 
-  /** Appends messages to its session. */
+  /** Appends messages to its session, which it creates if it does not exist. */
   async append(store) {
+    if (!(await store.describeSession(key))) await store.createSession(key)
     for (let index = 0; index < count; index++) {
       const message = { role: 'user', content: `${writer} ${index}`, timestamp: 1, id: `${writer}-${index}` }
       const { seq } = await store.appendMessage(key, message, {
@@ -76,10 +77,12 @@ const TASKS: Record<string, (store: SessionStore) => Promise<void>> = {
     await new Promise(resolve => setTimeout(resolve, 600_000))
   },
 
-  /** Holds a lease until it is killed. */
+  /** Holds the leases of sessions, named with commas between them, until it is killed. */
   async hold(store) {
-    const lease = await store.acquireLease(key, { ttlMs: count })
-    say(lease.fence)
+    const fences: number[] = []
+    for (const name of sessionId.split(','))
+      fences.push((await store.acquireLease({ ...key, sessionId: name }, { ttlMs: count })).fence)
+    say(fences.join(' '))
     await new Promise(resolve => setTimeout(resolve, 600_000))
   },
 }

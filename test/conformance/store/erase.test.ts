@@ -24,10 +24,11 @@ async function fill(store: SessionStore, key: SessionKey, mark = MARK): Promise<
   const runId = randomUUID()
   await store.createSession(key, { color: mark, 'user:name': mark }, { title: `title ${mark}` })
   await store.createSession(inner, { 'user:inner': mark }, { nestedIn: key.appName })
-  for (let index = 0; index < 40; index++) {
-    const content = `${mark} ${index} ${'x'.repeat((index % 7) * 900)}`
-    await store.appendMessage(key, { role: 'user', content, timestamp: 1, id: `${index}` })
-  }
+  const messages = Array.from({ length: 40 }, (_, index) => ({
+    ...{ role: 'user', timestamp: 1, id: `${index}` },
+    content: `${mark} ${index} ${'x'.repeat((index % 7) * 900)}`,
+  }))
+  await store.appendMessages?.(key, messages)
   await store.appendMessage(key, { role: 'user', content: `${mark} again`, timestamp: 1, id: '3' })
   await store.appendMessage(inner, { role: 'user', content: `inner ${mark}`, timestamp: 1 })
   await store.runs.appendEvents(key, runId, [{ seq: 1, type: 'text-delta', text: mark }])

@@ -24,24 +24,25 @@ describe.each(DISK_DRIVERS)('processes that share $name', (driver: Driver) => {
 
   for (const count of COUNTS) {
     test(
-      `${count} processes write to as many sessions and to the app state in ${driver.name} at once, and nothing is lost`,
+      `${count} processes open an empty ${driver.name} database, create a session each and write to it and to the app state at once, and nothing is lost`,
       longUnless(count === COUNTS[0]),
       async () => {
+        const { url, stop } = await driver.startEmpty()
         const { appName } = newKey()
         const keys = Array.from({ length: count }, (_, index) => ({
           appName,
           userId: 'ann',
           sessionId: `s${index}`,
         }))
-        for (const key of keys) await place.store.createSession(key)
         const each = 25
         await allSucceed(
           keys.map(({ sessionId }, index) =>
-            storeChild('append', place.url, appName, sessionId, each, `w${index}`),
+            storeChild('append', url, appName, sessionId, each, `w${index}`),
           ),
         )
+        const store = await openStore(url)
         for (const [index, key] of keys.entries()) {
-          const messages = await place.store.readMessages(key)
+          const messages = await store.readMessages(key)
           expect(messages.map(({ seq }) => seq)).toEqual(
             Array.from({ length: each }, (_, number) => number + 1),
           )
@@ -49,8 +50,10 @@ describe.each(DISK_DRIVERS)('processes that share $name', (driver: Driver) => {
             Array.from({ length: each }, (_, number) => `w${index} ${number}`),
           )
         }
-        const state = (await place.store.loadSession(keys[0] ?? newKey()))?.state ?? {}
+        const state = (await store.loadSession(keys[0] ?? newKey()))?.state ?? {}
         expect(Object.keys(state)).toHaveLength(count * each)
+        await store.close()
+        await stop()
       },
     )
 
@@ -76,17 +79,6 @@ describe.each(DISK_DRIVERS)('processes that share $name', (driver: Driver) => {
           )
           expect(child.lines).toEqual(own.map(({ seq }) => String(seq)))
         }
-      },
-    )
-
-    test(
-      `${count} processes that open an empty ${driver.name} database at once all succeed`,
-      longUnless(count === COUNTS[0]),
-      async () => {
-        const started = await driver.startEmpty()
-        const children = Array.from({ length: count }, () => storeChild('open', started.url))
-        await allSucceed(children)
-        await started.stop()
       },
     )
   }

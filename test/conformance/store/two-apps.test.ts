@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { SessionKey } from '../../../src/session/message.js'
 import type { SessionStore } from '../../../src/session/session-store.js'
 import { openStore } from '../../../src/store/open-store.js'
@@ -171,14 +171,15 @@ const DELETIONS: Record<string, (store: SessionStore, key: SessionKey) => Promis
 
 describe.each(DRIVERS)('two apps in one $name store', driver => {
   const place = useStore(driver)
+  const { bank } = newApps()
+  beforeAll(() => fill(place.store, bank))
 
   test.each(Object.entries(DELETIONS))(
     `%s of one app leaves the data of another one in ${driver.name}`,
     async (_, remove) => {
       const { store } = place
-      const { shop, bank } = newApps()
+      const { shop } = newApps()
       await fill(store, shop)
-      await fill(store, bank)
       const before = await readAll(store, bank)
       await remove(store, shop)
       expect(await readAll(store, bank)).toEqual(before)
@@ -187,7 +188,7 @@ describe.each(DRIVERS)('two apps in one $name store', driver => {
 
   test(`pruning without an app deletes the run records of every app in ${driver.name}`, async () => {
     const { store } = await open(driver)
-    const { shop, bank } = newApps()
+    const { shop } = newApps()
     await fill(store, shop)
     await fill(store, bank)
     const pruned = await store.runs.prune({ before: Date.now() + AHEAD_MS })
