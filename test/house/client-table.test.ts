@@ -32,7 +32,7 @@ async function pageFile(text = PAGE): Promise<string> {
   return path
 }
 
-test('a row has the client, its version, what passed, and the reason for what is not there', () => {
+test('a row of the client table has the client, its version, what passed, and the reason for what is missing', () => {
   const tests = complete.filter(([title]) => !title.startsWith('client tools'))
   const { rows, problems } = readRows(
     reportOf('useChat of ai 5.0.277', [
@@ -46,7 +46,7 @@ test('a row has the client, its version, what passed, and the reason for what is
   expect(table).toContain('1. The agent runs its tools.')
 })
 
-test('a failed test, a title outside the list and a missing column are problems', () => {
+test('the client table reports a failed test, a title outside the list and a missing column', () => {
   const tests: [string, Status][] = [...complete.slice(1), ['fast › very', 'passed']]
   const failed = tests.map(([title]): [string, Status] => [
     title,
@@ -59,14 +59,14 @@ test('a failed test, a title outside the list and a missing column are problems'
   expect(renderTable(rows)).toContain('**no**')
 })
 
-test('a group of tests whose title has no version is not in the table', () => {
+test('the client table leaves out a group of tests whose title has no version', () => {
   expect(readRows(reportOf('a provider that fails', [['streamed', 'passed']]))).toEqual({
     rows: [],
     problems: [],
   })
 })
 
-test('a stale table is a problem until it is written; text around it stays', async () => {
+test('a stale client table is reported until it is written; the text around it stays', async () => {
   const report = reportOf('openai 6.49.0', complete)
   const pagePath = await pageFile()
   expect(updateTable({ report, pagePath, write: false }).join()).toContain('stale')
@@ -76,7 +76,7 @@ test('a stale table is a problem until it is written; text around it stays', asy
   expect(updateTable({ report, pagePath, write: false })).toEqual([])
 })
 
-test('nothing is written while a test fails', async () => {
+test('the client table is not written while a test fails', async () => {
   const pagePath = await pageFile()
   const report = reportOf('openai 6.49.0', [...complete, ['abort › again', 'failed']])
   expect(updateTable({ report, pagePath, write: true })).not.toEqual([])

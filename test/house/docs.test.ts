@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { checkLinks } from '../../scripts/check-links.mjs'
 import { writeWalk } from '../../scripts/trace-walk.mjs'
 
@@ -18,40 +18,38 @@ function plant(files: Record<string, string>): string {
   return tree
 }
 
-describe('the check of links', () => {
-  const page = (link: string) =>
-    plant({ 'README.md': `${link}\n`, 'docs/a.md': '# One, two\n\n## `three` four\n' })
+const pageWith = (link: string) =>
+  plant({ 'README.md': `${link}\n`, 'docs/a.md': '# One, two\n\n## `three` four\n' })
 
-  test.each([
-    ['[a](docs/a.md)'],
-    ['[a](docs/a.md#one-two)'],
-    ['[a](docs/a.md#three-four)'],
-    ['[a](https://example.com/none)'],
-    ['`[a](none.md)`'],
-    ['```\n[a](none.md)\n```'],
-  ])('passes %s', link => {
-    expect(checkLinks(page(link))).toEqual([])
-  })
+test.each([
+  ['[a](docs/a.md)'],
+  ['[a](docs/a.md#one-two)'],
+  ['[a](docs/a.md#three-four)'],
+  ['[a](https://example.com/none)'],
+  ['`[a](none.md)`'],
+  ['```\n[a](none.md)\n```'],
+])('the check of links passes %s', link => {
+  expect(checkLinks(pageWith(link))).toEqual([])
+})
 
-  test.each([
-    ['[a](docs/none.md)', 'README.md:1: docs/none.md: docs/none.md does not exist'],
-    ['[a](docs/a.md#three)', 'docs/a.md has no heading "three"'],
-    ['[a](#none)', 'README.md has no heading "none"'],
-    ['[a](../other.md)', 'is outside the repository'],
-    ['<img src="docs/none.png">', 'docs/none.png does not exist'],
-  ])('refuses %s', (link, problem) => {
-    expect(checkLinks(page(link)).join('\n')).toContain(problem)
-  })
+test.each([
+  ['[a](docs/none.md)', 'README.md:1: docs/none.md: docs/none.md does not exist'],
+  ['[a](docs/a.md#three)', 'docs/a.md has no heading "three"'],
+  ['[a](#none)', 'README.md has no heading "none"'],
+  ['[a](../other.md)', 'is outside the repository'],
+  ['<img src="docs/none.png">', 'docs/none.png does not exist'],
+])('the check of links refuses %s', (link, problem) => {
+  expect(checkLinks(pageWith(link)).join('\n')).toContain(problem)
+})
 
-  test('finds no broken link in the real pages', () => {
-    expect(checkLinks(ROOT)).toEqual([])
-  })
+test('no page has a broken link', () => {
+  expect(checkLinks(ROOT)).toEqual([])
+})
 
-  test('finds every page of docs in the index', () => {
-    const index = readFileSync(join(ROOT, 'docs/README.md'), 'utf8')
-    const pages = readdirSync(join(ROOT, 'docs')).filter(name => name.endsWith('.md') && name !== 'README.md')
-    expect(pages.filter(name => !index.includes(`](${name})`))).toEqual([])
-  })
+test('docs/README.md links every page of docs', () => {
+  const index = readFileSync(join(ROOT, 'docs/README.md'), 'utf8')
+  const pages = readdirSync(join(ROOT, 'docs')).filter(name => name.endsWith('.md') && name !== 'README.md')
+  expect(pages.filter(name => !index.includes(`](${name})`))).toEqual([])
 })
 
 test('pages name only files that exist', () => {
@@ -69,39 +67,37 @@ test('pages name only files that exist', () => {
   expect(missing).toEqual([])
 })
 
-describe('docs/architecture.md', () => {
-  const page = readFileSync(join(ROOT, 'docs/architecture.md'), 'utf8')
+const page = readFileSync(join(ROOT, 'docs/architecture.md'), 'utf8')
 
-  test('has a table with the rooms of src and of the import rules', async () => {
-    const { default: cruiser } = (await import(join(ROOT, '.dependency-cruiser.mjs'))) as Rules
-    const [, section = ''] = page.split('## Who may import whom\n')
-    const table = section.split(/^## /m)[0] ?? ''
-    const named = [...table.matchAll(/^\| ((?:`[a-z]+\/?`(?:, )?)+) \|/gm)]
-      .flatMap(([, cell = '']) => [...cell.matchAll(/`([a-z]+)\/?`/g)].map(([, room = '']) => room))
-      .filter(room => room !== 'web')
-    const ruled = cruiser.forbidden
-      .map(({ name }) => /^([a-z]+)-imports-only-its-own$/.exec(name)?.[1])
-      .filter(room => room !== undefined)
-    const folders = readdirSync(join(ROOT, 'src'), { withFileTypes: true })
-      .filter(entry => entry.isDirectory())
-      .map(({ name }) => name)
-    // `runtime` and `entries` join the rooms: no rule limits what they import.
-    expect(named.sort()).toEqual([...ruled, 'runtime', 'entries'].sort())
-    expect(folders.filter(room => !named.includes(room))).toEqual([])
-  })
+test('docs/architecture.md has a table with the rooms of src and of the import rules', async () => {
+  const { default: cruiser } = (await import(join(ROOT, '.dependency-cruiser.mjs'))) as Rules
+  const [, section = ''] = page.split('## Who may import whom\n')
+  const table = section.split(/^## /m)[0] ?? ''
+  const named = [...table.matchAll(/^\| ((?:`[a-z]+\/?`(?:, )?)+) \|/gm)]
+    .flatMap(([, cell = '']) => [...cell.matchAll(/`([a-z]+)\/?`/g)].map(([, room = '']) => room))
+    .filter(room => room !== 'web')
+  const ruled = cruiser.forbidden
+    .map(({ name }) => /^([a-z]+)-imports-only-its-own$/.exec(name)?.[1])
+    .filter(room => room !== undefined)
+  const folders = readdirSync(join(ROOT, 'src'), { withFileTypes: true })
+    .filter(entry => entry.isDirectory())
+    .map(({ name }) => name)
+  // `runtime` and `entries` join the rooms: no rule limits what they import.
+  expect(named.sort()).toEqual([...ruled, 'runtime', 'entries'].sort())
+  expect(folders.filter(room => !named.includes(room))).toEqual([])
+})
 
-  test('has fewer than 1500 words, the list of the walk aside', () => {
-    const own = page.replace(/<!-- walk -->[\s\S]*<!-- \/walk -->/, '')
-    expect(own.split(/\s+/).length).toBeLessThan(1500)
-  })
+test('docs/architecture.md has fewer than 1500 words, the list of the walk aside', () => {
+  const own = page.replace(/<!-- walk -->[\s\S]*<!-- \/walk -->/, '')
+  expect(own.split(/\s+/).length).toBeLessThan(1500)
+})
 
-  test('gets its walk from trace-walk --write', () => {
-    const before = 'a\n<!-- walk -->\n1. `src/old.ts`\n<!-- /walk -->\nb\n'
-    expect(writeWalk(before, ['src/x.ts', 'src/y.ts'])).toBe(
-      'a\n<!-- walk -->\n1. `src/x.ts`\n2. `src/y.ts`\n<!-- /walk -->\nb\n',
-    )
-    expect(() => writeWalk('no markers', ['src/x.ts'])).toThrow('<!-- walk -->')
-  })
+test('trace-walk --write replaces the list between the markers, and refuses a page without them', () => {
+  const before = 'a\n<!-- walk -->\n1. `src/old.ts`\n<!-- /walk -->\nb\n'
+  expect(writeWalk(before, ['src/x.ts', 'src/y.ts'])).toBe(
+    'a\n<!-- walk -->\n1. `src/x.ts`\n2. `src/y.ts`\n<!-- /walk -->\nb\n',
+  )
+  expect(() => writeWalk('no markers', ['src/x.ts'])).toThrow('<!-- walk -->')
 })
 
 interface Rules {

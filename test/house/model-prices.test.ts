@@ -1,7 +1,7 @@
 // What requests cost: as the vendors bill them, as the package of prices says, and as the catalogue is built.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { catalogueText, ownNames, packagePrices } from '../../scripts/build-catalogue.mjs'
 import { describeModel } from '../../src/provider/model-catalog.js'
 import { vendorNames, vendorRow } from '../../src/provider/vendors.js'
@@ -22,17 +22,41 @@ const BILLS: [what: string, vendor: string, model: string, used: Billed, dollars
     0.113125,
   ],
   // "prompts <= 200k tokens", "prompts > 200k": the whole request costs the higher price, output included.
-  ['at the threshold', 'gemini', 'gemini-2.5-pro', { inputTokens: 200_000, outputTokens: 1000 }, 0.26],
-  ['above it', 'gemini', 'gemini-2.5-pro', { inputTokens: 200_001, outputTokens: 1000 }, 0.5150025],
   [
-    'above it, from the cache',
+    'a prompt at the threshold',
+    'gemini',
+    'gemini-2.5-pro',
+    { inputTokens: 200_000, outputTokens: 1000 },
+    0.26,
+  ],
+  [
+    'a prompt above the threshold',
+    'gemini',
+    'gemini-2.5-pro',
+    { inputTokens: 200_001, outputTokens: 1000 },
+    0.5150025,
+  ],
+  [
+    'a cached prompt above the threshold',
     'gemini',
     'gemini-2.5-pro',
     { inputTokens: 300_000, cachedInputTokens: 100_000, outputTokens: 1000 },
     0.54,
   ],
-  ['above it', 'gemini', 'gemini-3-pro-preview', { inputTokens: 250_000, outputTokens: 2000 }, 1.036],
-  ['one price only', 'gemini', 'gemini-2.5-flash', { inputTokens: 500_000, outputTokens: 10_000 }, 0.175],
+  [
+    'a prompt above the threshold',
+    'gemini',
+    'gemini-3-pro-preview',
+    { inputTokens: 250_000, outputTokens: 2000 },
+    1.036,
+  ],
+  [
+    'a long prompt at one price',
+    'gemini',
+    'gemini-2.5-flash',
+    { inputTokens: 500_000, outputTokens: 10_000 },
+    0.175,
+  ],
   // The usage in OpenAI's guide to prompt caching: 1,920 of 2,006 tokens from the cache, 300 of output.
   [
     'a cache',
@@ -49,8 +73,8 @@ const BILLS: [what: string, vendor: string, model: string, used: Billed, dollars
     { inputTokens: 75, outputTokens: 1186, reasoningTokens: 1024 },
     0.01195375,
   ],
-  ['long', 'openai', 'gpt-5.5', { inputTokens: 300_000, outputTokens: 1000 }, 3.045],
-  ['not long', 'openai', 'gpt-5.5', { inputTokens: 270_000, outputTokens: 1000 }, 1.38],
+  ['a long prompt', 'openai', 'gpt-5.5', { inputTokens: 300_000, outputTokens: 1000 }, 3.045],
+  ['a prompt that is not long', 'openai', 'gpt-5.5', { inputTokens: 270_000, outputTokens: 1000 }, 1.38],
   [
     'a cache write',
     'openai',
@@ -81,7 +105,7 @@ const BILLS: [what: string, vendor: string, model: string, used: Billed, dollars
     0.03765,
   ],
   [
-    'read and written',
+    'a cache that is read and written',
     'anthropic',
     'claude-opus-4-5',
     { inputTokens: 11_000, cachedInputTokens: 8000, cacheWriteTokens: 2000, outputTokens: 1000 },
@@ -89,15 +113,21 @@ const BILLS: [what: string, vendor: string, model: string, used: Billed, dollars
   ],
   // Input counts with what was read and written: 150,000 and 60,000 are above 200,000.
   [
-    'long by its cache',
+    'a prompt that is long by its cache',
     'anthropic',
     'claude-sonnet-4-5-20250929',
     { inputTokens: 211_000, cachedInputTokens: 150_000, cacheWriteTokens: 60_000, outputTokens: 1000 },
     0.5685,
   ],
   // No higher price since March 2026.
-  ['a million', 'anthropic', 'claude-sonnet-4-6', { inputTokens: 900_000, outputTokens: 1000 }, 2.715],
-  ['long', 'anthropic', 'claude-haiku-5-5', { inputTokens: 100_001, outputTokens: 1000 }, 0.0525005],
+  [
+    'a prompt of a million tokens',
+    'anthropic',
+    'claude-sonnet-4-6',
+    { inputTokens: 900_000, outputTokens: 1000 },
+    2.715,
+  ],
+  ['a long prompt', 'anthropic', 'claude-haiku-5-5', { inputTokens: 100_001, outputTokens: 1000 }, 0.0525005],
   [
     'a cache',
     'deepseek',
@@ -105,11 +135,29 @@ const BILLS: [what: string, vendor: string, model: string, used: Billed, dollars
     { inputTokens: 10_000, cachedInputTokens: 9000, outputTokens: 1000 },
     0.000952,
   ],
-  ['two', 'mistral', 'mistral-large-latest', { inputTokens: 10_000, outputTokens: 1000 }, 0.0065],
-  ['the host’s price', 'groq', 'openai/gpt-oss-120b', { inputTokens: 10_000, outputTokens: 1000 }, 0.0021],
-  ['the host’s price', 'cerebras', 'gpt-oss-120b', { inputTokens: 10_000, outputTokens: 1000 }, 0.00425],
   [
-    'a gateway',
+    'input and output',
+    'mistral',
+    'mistral-large-latest',
+    { inputTokens: 10_000, outputTokens: 1000 },
+    0.0065,
+  ],
+  [
+    'a model of another vendor at its host',
+    'groq',
+    'openai/gpt-oss-120b',
+    { inputTokens: 10_000, outputTokens: 1000 },
+    0.0021,
+  ],
+  [
+    'a model of another vendor at its host',
+    'cerebras',
+    'gpt-oss-120b',
+    { inputTokens: 10_000, outputTokens: 1000 },
+    0.00425,
+  ],
+  [
+    'a model at a gateway',
     'openrouter',
     'anthropic/claude-opus-4.5',
     { inputTokens: 10_000, outputTokens: 1000 },
@@ -117,12 +165,10 @@ const BILLS: [what: string, vendor: string, model: string, used: Billed, dollars
   ],
 ]
 
-describe('the cost of a request', () => {
-  test.each(BILLS)('%s: %s/%s', (_what, vendor, model, used, dollars) => {
-    const { price } = describeModel(vendor, model)
-    const usage = completeUsage({ inputTokens: 0, outputTokens: 0, totalTokens: 0, ...used })
-    expect(price && costOf(usage, price)).toBeCloseTo(dollars, 9)
-  })
+test.each(BILLS)('%s, by %s/%s, costs what the vendor bills', (_what, vendor, model, used, dollars) => {
+  const { price } = describeModel(vendor, model)
+  const usage = completeUsage({ inputTokens: 0, outputTokens: 0, totalTokens: 0, ...used })
+  expect(price && costOf(usage, price)).toBeCloseTo(dollars, 9)
 })
 
 test.each([
@@ -140,11 +186,11 @@ test.each([
   expect(describeModel(vendor, model).price).toBeUndefined()
 })
 
-test('the catalogue is built from the package as it is installed', () => {
+test('the catalogue is built from the installed package of prices', () => {
   expect(readFileSync(join(ROOT, 'src/provider/model-catalog-data.ts'), 'utf8')).toBe(catalogueText())
 })
 
-test('no price differs from that of the package, but for those that are ours', () => {
+test('no price differs from that of the package of prices, but for those that are ours', () => {
   const own = ownNames()
   const differing = packagePrices().flatMap(({ vendor, name, price }) => {
     const found = describeModel(vendor, name).price

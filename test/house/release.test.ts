@@ -3,7 +3,7 @@
 import { execFileSync } from 'node:child_process'
 import { accessSync, constants, cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { releaseProblems, schemaIn } from '../../scripts/check-release.mjs'
 import { packageProblems } from '../../scripts/package-files.mjs'
@@ -28,61 +28,57 @@ const FILES = [
   'dist/web/docs/images/chat.png',
 ]
 
-describe('the contents of the package', () => {
-  test('a package with one file of each kind has no problem', () => {
-    expect(packageProblems(FILES)).toEqual([])
-  })
-
-  test.each([
-    'dist/web/.docs-digest',
-    'dist/index.js.map',
-    'dist/store/sqlite-file.test.d.ts',
-    'dist/lango.db',
-    'src/index.ts',
-    'test/fixtures/wire.json',
-    '.env',
-    'docs/adr/0001-default-token-budget.md',
-  ])('%s is not expected', name => {
-    expect(packageProblems([...FILES, name])).toEqual([expect.stringContaining(name)])
-  })
-
-  test('a package without its code is reported', () => {
-    expect(packageProblems(FILES.filter(name => name !== 'dist/index.js'))).toHaveLength(1)
-  })
+test('a package with one file of each kind has no problem', () => {
+  expect(packageProblems(FILES)).toEqual([])
 })
 
-describe('a version that may be published', () => {
-  const files = {
-    manifest: { version: '0.2.0', repository: { type: 'git' } },
-    lock: { version: '0.2.0' },
-    changelog: '# Changelog\n\n## [Unreleased]\n\n## [0.2.0] - 2026-12-01\n\n### Added\n\n- More.\n',
-    schema: 12,
-    fixtures: ['v11.db.gz', 'v12.db.gz'],
-  }
+test.each([
+  'dist/web/.docs-digest',
+  'dist/index.js.map',
+  'dist/store/sqlite-file.test.d.ts',
+  'dist/lango.db',
+  'src/index.ts',
+  'test/fixtures/wire.json',
+  '.env',
+  'docs/adr/0001-default-token-budget.md',
+])('a package with %s is reported', name => {
+  expect(packageProblems([...FILES, name])).toEqual([expect.stringContaining(name)])
+})
 
-  test('has its number in the tag, both manifests and a dated section of the changelog', () => {
-    expect(releaseProblems('v0.2.0', files)).toEqual([])
-  })
+test('a package without its code is reported', () => {
+  expect(packageProblems(FILES.filter(name => name !== 'dist/index.js'))).toHaveLength(1)
+})
 
-  test.each([
-    ['v0.3.0', files, 'The tag is v0.3.0'],
-    ['v0.2.0', { ...files, lock: { version: '0.1.0' } }, 'package-lock.json has the version 0.1.0'],
-    ['v0.2.0', { ...files, manifest: { version: '0.2.0' } }, 'no repository'],
-    ['v0.2.0', { ...files, changelog: '## [Unreleased]\n' }, 'no section [0.2.0]'],
-    ['v0.2.0', { ...files, changelog: '## [0.2.0] - 2026-12-01\n' }, 'no entry'],
-    ['v0.2.0', { ...files, changelog: '## [0.2.0]\n\n- More.\n' }, 'no date'],
-    ['v0.2.0', { ...files, changelog: `## [Unreleased]\n\n- Else.\n\n${files.changelog}` }, '[Unreleased]'],
-    ['v0.2.0', { ...files, schema: 13 }, 'no database of schema 13'],
-  ])('%s with a mistake is refused: %#', (tag, wrong, words) => {
-    expect(releaseProblems(tag, wrong)).toEqual([expect.stringContaining(words)])
-  })
+const release = {
+  manifest: { version: '0.2.0', repository: { type: 'git' } },
+  lock: { version: '0.2.0' },
+  changelog: '# Changelog\n\n## [Unreleased]\n\n## [0.2.0] - 2026-12-01\n\n### Added\n\n- More.\n',
+  schema: 12,
+  fixtures: ['v11.db.gz', 'v12.db.gz'],
+}
+
+test('a version may be published when its number is in the tag, both manifests and a dated section of the changelog', () => {
+  expect(releaseProblems('v0.2.0', release)).toEqual([])
+})
+
+test.each([
+  ['The tag is v0.3.0', 'v0.3.0', release],
+  ['package-lock.json has the version 0.1.0', 'v0.2.0', { ...release, lock: { version: '0.1.0' } }],
+  ['no repository', 'v0.2.0', { ...release, manifest: { version: '0.2.0' } }],
+  ['no section [0.2.0]', 'v0.2.0', { ...release, changelog: '## [Unreleased]\n' }],
+  ['no entry', 'v0.2.0', { ...release, changelog: '## [0.2.0] - 2026-12-01\n' }],
+  ['no date', 'v0.2.0', { ...release, changelog: '## [0.2.0]\n\n- More.\n' }],
+  ['[Unreleased]', 'v0.2.0', { ...release, changelog: `## [Unreleased]\n\n- Else.\n\n${release.changelog}` }],
+  ['no database of schema 13', 'v0.2.0', { ...release, schema: 13 }],
+])('a release is refused: %s', (words, tag, wrong) => {
+  expect(releaseProblems(tag, wrong)).toEqual([expect.stringContaining(words)])
 })
 
 test('the version of the schema is read from the sources', () => {
   expect(schemaIn(read('src/store/migrations.ts'))).toBe(KNOWN_VERSION)
 })
 
-test('the workflow publishes with provenance, without a token, after the checks of the version', () => {
+test('the release workflow publishes with provenance, without a token, after the checks of the version', () => {
   const { on, jobs } = parse(read('.github/workflows/release.yml'))
   expect(on).toEqual({ push: { tags: ['v*'] } })
   const { permissions, steps } = jobs.publish
@@ -120,7 +116,7 @@ test('actions and base images are named by the hash of what they are', () => {
   for (const image of images) expect(image).toMatch(/^FROM node:\d+\.\d+\.\d+-\S+@sha256:[0-9a-f]{64}\b/)
 })
 
-test('the image runs as a user, keeps the database in a volume, and gets signals itself', () => {
+test('the container image runs as a user, keeps the database in a volume, and gets signals itself', () => {
   const stages = read('Dockerfile').split(/^FROM /m)
   const last = stages.at(-1) ?? ''
   const instructions = last.replaceAll('\\\n', ' ').split('\n')
@@ -137,7 +133,7 @@ test('the image runs as a user, keeps the database in a volume, and gets signals
   expect(ignored).toEqual(expect.arrayContaining(['.git', '.env', '**/node_modules', '**/*.db']))
 })
 
-test('the services wait for the database, and nothing has a password of its own', () => {
+test('the services of compose.yaml wait for the database, and none has a default password', () => {
   const { services, volumes } = parse(read('compose.yaml'))
   const { lango, database } = services
   expect(lango.depends_on).toEqual({ database: { condition: 'service_healthy' } })

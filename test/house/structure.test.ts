@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import ts from 'typescript'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { checkStructure } from '../../scripts/check-structure.mjs'
 import { checkSwitches } from '../../scripts/check-switches.mjs'
 import { checkTwins } from '../../scripts/check-twins.mjs'
@@ -24,144 +24,142 @@ function plant(files: Record<string, string>): string {
   return tree
 }
 
-describe('the structure check', () => {
-  const tree = () =>
-    plant({
-      'src/index.ts': "export { a } from './room/a.js'\nexport type B = import('./room/b.js').B\n",
-      'src/room/a.ts':
-        "import type { B } from './b.js'\nexport const a = (b: B) => import('./c.js').then(() => b)\n",
-      'src/room/a.test.ts': "import './c.js'\n",
-      'src/room/b.ts': 'export type B = 1\n',
-      'src/room/c.ts': 'export const c = 1\n',
-    })
-  const record = { files: 4, oneImporterPercent: 50, loose: ['index.ts'] }
-
-  test('counts type imports, re-exports and import(), and no tests', () => {
-    // a and c have one importer, b has two, index has none.
-    expect(checkStructure(tree(), record)).toMatchObject({
-      figures: { files: 4, oneImporterPercent: 50, loose: 1, cycles: 0 },
-      problems: [],
-    })
+const tree = () =>
+  plant({
+    'src/index.ts': "export { a } from './room/a.js'\nexport type B = import('./room/b.js').B\n",
+    'src/room/a.ts':
+      "import type { B } from './b.js'\nexport const a = (b: B) => import('./c.js').then(() => b)\n",
+    'src/room/a.test.ts': "import './c.js'\n",
+    'src/room/b.ts': 'export type B = 1\n',
+    'src/room/c.ts': 'export const c = 1\n',
   })
+const record = { files: 4, oneImporterPercent: 50, loose: ['index.ts'] }
 
-  test.each([
-    ['more files', { ...record, files: 3 }, 'files: 4, and the record'],
-    ['a higher share', { ...record, oneImporterPercent: 40 }, 'oneImporterPercent: 50, and the record'],
-    ['a record that is too high', { ...record, files: 99 }, 'files: 4, so lower the record of 99'],
-    ['a loose file', { ...record, loose: [] }, 'loose-file: src/index.ts is not on the closed list'],
-    [
-      'a listed file that is gone',
-      { ...record, loose: ['index.ts', 'old.ts'] },
-      'loose-file: src/old.ts is gone',
-    ],
-  ])('refuses %s', (_name, given, problem) => {
-    expect(checkStructure(tree(), given).problems.join('\n')).toContain(problem)
-  })
-
-  test('refuses a loop of type imports', () => {
-    const loop = plant({
-      'src/room/a.ts': "import type { B } from './b.js'\nexport type A = B\n",
-      'src/room/b.ts': "import type { A } from './a.js'\nexport type B = A\n",
-    })
-    expect(checkStructure(loop, {}).problems).toEqual(['import-loop: src/room/a.ts → src/room/b.ts'])
-  })
-
-  test('counts the lines of a component that are JSX', () => {
-    const lines = (count: number) => '      <b>x</b>\n'.repeat(count)
-    const component = (count: number) =>
-      `export const Page = () => {\n  return (\n    <p>\n${lines(count)}    </p>\n  )\n}\n`
-    const long = plant({ 'web/src/page.tsx': component(65) })
-    expect(checkStructure(long, {}).problems).toEqual([
-      'function-too-long: web/src/page.tsx:1: Page has 71 lines, 70 are allowed',
-    ])
-    expect(checkStructure(plant({ 'web/src/page.tsx': component(64) }), {}).problems).toEqual([])
-  })
-
-  test('refuses a walk that names a missing file, or a file twice', () => {
-    const page = '<!-- walk -->\n1. `src/a/b.ts`\n2. `src/a/b.ts`\n3. `src/a/gone.ts`\n<!-- /walk -->\n'
-    const walked = plant({ 'docs/architecture.md': page, 'src/a/b.ts': 'export const b = 1\n' })
-    expect(checkStructure(walked, { walk: 2 }).problems).toEqual([
-      expect.stringContaining('walk: 3, and the record'),
-      expect.stringContaining('walk: src/a/b.ts is listed twice'),
-      expect.stringContaining('walk: src/a/gone.ts is listed in docs/architecture.md and does not exist'),
-    ])
-  })
-
-  test('refuses a walk that lists a file too many or too few', () => {
-    expect(compareWalk(['src/a.ts', 'src/b.ts'], ['src/b.ts', 'src/c.ts'])).toEqual([
-      expect.stringContaining('src/a.ts is on the walk of a message and is not listed'),
-      expect.stringContaining('src/c.ts is listed in docs/architecture.md and no function of it is called'),
-    ])
+test('the structure check counts type imports, re-exports and import(), and no tests', () => {
+  // a and c have one importer, b has two, index has none.
+  expect(checkStructure(tree(), record)).toMatchObject({
+    figures: { files: 4, oneImporterPercent: 50, loose: 1, cycles: 0 },
+    problems: [],
   })
 })
 
-describe('the switch check', () => {
-  const union = "type E = { type: 'a'; n: number } | { type: 'b' } | { type: 'c' }\n"
-  const check = (body: string) => checkSwitches(plant({ 'src/room/a.ts': `${union}${body}` }))
-
-  test.each([
-    [
-      'a default that takes the rest',
-      "export function f(e: E): number { switch (e.type) { case 'a': return 1\n default: return 2 } }",
-    ],
-    [
-      'a missing case',
-      "export function f(e: E): void { switch (e.type) { case 'a': return\n case 'b': return } }",
-    ],
-    [
-      'a function that need not return',
-      "export function f(e: E): void { switch (e.type) { case 'a':\n case 'b':\n case 'c': return } }",
-    ],
-  ])('refuses %s', (_name, body) => {
-    expect(check(body).problems).toEqual([expect.stringContaining('open-switch: src/room/a.ts:2')])
-  })
-
-  test.each([
-    [
-      'a switch that must return',
-      "export function f(e: E): number { switch (e.type) { case 'a': return 1\n case 'b':\n case 'c': return 2 } }",
-    ],
-    [
-      'satisfies never',
-      "export function f(e: E): void { switch (e.type) { case 'a':\n case 'b':\n case 'c': return\n default: e satisfies never } }",
-    ],
-    [
-      'a default that hands on the rest',
-      "function rest(e: { type: 'b' } | { type: 'c' }): void {}\nexport function f(e: E): void { switch (e.type) { case 'a': return\n default: rest(e) } }",
-    ],
-  ])('accepts %s', (_name, body) => {
-    expect(check(body)).toEqual({ switches: 1, problems: [] })
-  })
+test.each([
+  ['more files than recorded', { ...record, files: 3 }, 'files: 4, and the record'],
+  [
+    'a higher share of files with one importer than recorded',
+    { ...record, oneImporterPercent: 40 },
+    'oneImporterPercent: 50, and the record',
+  ],
+  ['a record that is too high', { ...record, files: 99 }, 'files: 4, so lower the record of 99'],
+  ['a loose file', { ...record, loose: [] }, 'loose-file: src/index.ts is not on the closed list'],
+  [
+    'a listed file that is gone',
+    { ...record, loose: ['index.ts', 'old.ts'] },
+    'loose-file: src/old.ts is gone',
+  ],
+])('the structure check refuses %s', (_name, given, problem) => {
+  expect(checkStructure(tree(), given).problems.join('\n')).toContain(problem)
 })
 
-describe('the check of literals in two rooms', () => {
-  const tree = () =>
-    plant({
-      'src/one/a.ts':
-        "type K = 'typed-by-union'\nexport const k: K = 'typed-by-union'\nexport const a = 'lango-agent'\nexport const p = /^claude-/\nexport const w = 'messages'\n",
-      'src/two/b.ts':
-        "export const b = 'lango-agent'\nexport const p = /^claude-/\nexport const w = 'messages'\nexport const k: 'typed-by-union' = 'typed-by-union'\n",
-      'src/two/c.ts': "export const once = 'stands in one room'\nexport const again = 'stands in one room'\n",
-      'src/testing/d.ts': "export const c = 'stands in one room'\n",
-    })
+test('the structure check refuses a loop of type imports', () => {
+  const loop = plant({
+    'src/room/a.ts': "import type { B } from './b.js'\nexport type A = B\n",
+    'src/room/b.ts': "import type { A } from './a.js'\nexport type B = A\n",
+  })
+  expect(checkStructure(loop, {}).problems).toEqual(['import-loop: src/room/a.ts → src/room/b.ts'])
+})
 
-  test('finds strings and patterns, not plain words, typed literals or strict servers', () => {
-    const { twins, problems } = checkTwins(tree(), { most: 2, allowed: {} })
-    expect(twins.map(({ text }) => text)).toEqual(['"lango-agent"', '/^claude-/'])
-    expect(problems).toEqual([])
+test('the structure check counts the lines of a component that are JSX', () => {
+  const lines = (count: number) => '      <b>x</b>\n'.repeat(count)
+  const component = (count: number) =>
+    `export const Page = () => {\n  return (\n    <p>\n${lines(count)}    </p>\n  )\n}\n`
+  const long = plant({ 'web/src/page.tsx': component(65) })
+  expect(checkStructure(long, {}).problems).toEqual([
+    'function-too-long: web/src/page.tsx:1: Page has 71 lines, 70 are allowed',
+  ])
+  expect(checkStructure(plant({ 'web/src/page.tsx': component(64) }), {}).problems).toEqual([])
+})
+
+test('the structure check refuses a walk that names a missing file, or a file twice', () => {
+  const page = '<!-- walk -->\n1. `src/a/b.ts`\n2. `src/a/b.ts`\n3. `src/a/gone.ts`\n<!-- /walk -->\n'
+  const walked = plant({ 'docs/architecture.md': page, 'src/a/b.ts': 'export const b = 1\n' })
+  expect(checkStructure(walked, { walk: 2 }).problems).toEqual([
+    expect.stringContaining('walk: 3, and the record'),
+    expect.stringContaining('walk: src/a/b.ts is listed twice'),
+    expect.stringContaining('walk: src/a/gone.ts is listed in docs/architecture.md and does not exist'),
+  ])
+})
+
+test('the comparison of walks reports a file too many and a file too few', () => {
+  expect(compareWalk(['src/a.ts', 'src/b.ts'], ['src/b.ts', 'src/c.ts'])).toEqual([
+    expect.stringContaining('src/a.ts is on the walk of a message and is not listed'),
+    expect.stringContaining('src/c.ts is listed in docs/architecture.md and no function of it is called'),
+  ])
+})
+
+const union = "type E = { type: 'a'; n: number } | { type: 'b' } | { type: 'c' }\n"
+const check = (body: string) => checkSwitches(plant({ 'src/room/a.ts': `${union}${body}` }))
+
+test.each([
+  [
+    'a default that takes the rest',
+    "export function f(e: E): number { switch (e.type) { case 'a': return 1\n default: return 2 } }",
+  ],
+  [
+    'a missing case',
+    "export function f(e: E): void { switch (e.type) { case 'a': return\n case 'b': return } }",
+  ],
+  [
+    'a function that need not return',
+    "export function f(e: E): void { switch (e.type) { case 'a':\n case 'b':\n case 'c': return } }",
+  ],
+])('the switch check refuses %s', (_name, body) => {
+  expect(check(body).problems).toEqual([expect.stringContaining('open-switch: src/room/a.ts:2')])
+})
+
+test.each([
+  [
+    'a switch that must return',
+    "export function f(e: E): number { switch (e.type) { case 'a': return 1\n case 'b':\n case 'c': return 2 } }",
+  ],
+  [
+    'a default that says satisfies never',
+    "export function f(e: E): void { switch (e.type) { case 'a':\n case 'b':\n case 'c': return\n default: e satisfies never } }",
+  ],
+  [
+    'a default that hands on the rest',
+    "function rest(e: { type: 'b' } | { type: 'c' }): void {}\nexport function f(e: E): void { switch (e.type) { case 'a': return\n default: rest(e) } }",
+  ],
+])('the switch check accepts %s', (_name, body) => {
+  expect(check(body)).toEqual({ switches: 1, problems: [] })
+})
+
+const treeWithTwins = () =>
+  plant({
+    'src/one/a.ts':
+      "type K = 'typed-by-union'\nexport const k: K = 'typed-by-union'\nexport const a = 'lango-agent'\nexport const p = /^claude-/\nexport const w = 'messages'\n",
+    'src/two/b.ts':
+      "export const b = 'lango-agent'\nexport const p = /^claude-/\nexport const w = 'messages'\nexport const k: 'typed-by-union' = 'typed-by-union'\n",
+    'src/two/c.ts': "export const once = 'stands in one room'\nexport const again = 'stands in one room'\n",
+    'src/testing/d.ts': "export const c = 'stands in one room'\n",
   })
 
-  test('refuses one more than recorded, and a record that is too high', () => {
-    const refused = checkTwins(tree(), {
-      most: 0,
-      allowed: { '/^claude-/': 'a reason', '"gone"': 'a reason' },
-    })
-    expect(refused.problems).toEqual([
-      expect.stringContaining('twin: "gone" no longer stands in two rooms'),
-      expect.stringContaining('twins: 1 literals stand in two rooms'),
-      expect.stringContaining('"lango-agent": src/one, src/two'),
-    ])
+test('literals in two rooms are strings and patterns, not plain words, typed literals or those of strict servers', () => {
+  const { twins, problems } = checkTwins(treeWithTwins(), { most: 2, allowed: {} })
+  expect(twins.map(({ text }) => text)).toEqual(['"lango-agent"', '/^claude-/'])
+  expect(problems).toEqual([])
+})
+
+test('the check of literals refuses one more than recorded, and an allowed one that is gone', () => {
+  const refused = checkTwins(treeWithTwins(), {
+    most: 0,
+    allowed: { '/^claude-/': 'a reason', '"gone"': 'a reason' },
   })
+  expect(refused.problems).toEqual([
+    expect.stringContaining('twin: "gone" no longer stands in two rooms'),
+    expect.stringContaining('twins: 1 literals stand in two rooms'),
+    expect.stringContaining('"lango-agent": src/one, src/two'),
+  ])
 })
 
 /** Files that handle every run event; docs/architecture.md lists them, too. */
@@ -228,43 +226,41 @@ function compileReaders(texts: ReadonlyMap<string, string>, before?: ts.Program)
   )
 }
 
-describe('the comparison of two checkouts', () => {
-  const id = (letter: string) => `${letter.repeat(8)}-0000-4000-8000-000000000000`
+const id = (letter: string) => `${letter.repeat(8)}-0000-4000-8000-000000000000`
 
-  test('allows different ids and times in the same positions', () => {
-    const record = (one: string, other: string, now: number) => ({
-      events: { p: [{ id: one, at: now }, { id: other }, { id: one }] },
-    })
-    const alike = compareRecords(
-      record(id('a'), id('b'), 1_700_000_000_000),
-      record(id('c'), id('d'), 1_800_000_000_000),
-    )
-    expect(alike).toEqual({ structure: [], words: [] })
-    const swapped = compareRecords(record(id('a'), id('b'), 1), record(id('a'), id('a'), 1))
-    expect(swapped.structure).toHaveLength(1)
+test('two records of behaviour are alike when only ids and times differ, each in the same positions', () => {
+  const record = (one: string, other: string, now: number) => ({
+    events: { p: [{ id: one, at: now }, { id: other }, { id: one }] },
   })
+  const alike = compareRecords(
+    record(id('a'), id('b'), 1_700_000_000_000),
+    record(id('c'), id('d'), 1_800_000_000_000),
+  )
+  expect(alike).toEqual({ structure: [], words: [] })
+  const swapped = compareRecords(record(id('a'), id('b'), 1), record(id('a'), id('a'), 1))
+  expect(swapped.structure).toHaveLength(1)
+})
 
-  test('reports changed messages separately, and any change in a request body as a difference', () => {
-    const record = (text: string) => ({
-      cli: { c: { message: text, code: 'x' } },
-      wire: { p: [{ message: text }] },
-    })
-    const { structure, words } = compareRecords(record('It has failed.'), record('It failed.'))
-    expect(words.map(({ path }) => path)).toEqual(['cli.c.message'])
-    expect(structure.map(({ path }) => path)).toEqual(['wire.p.0.message'])
+test('two records of behaviour differ in words where a message changed, and in structure where a request body did', () => {
+  const record = (text: string) => ({
+    cli: { c: { message: text, code: 'x' } },
+    wire: { p: [{ message: text }] },
   })
+  const { structure, words } = compareRecords(record('It has failed.'), record('It failed.'))
+  expect(words.map(({ path }) => path)).toEqual(['cli.c.message'])
+  expect(structure.map(({ path }) => path)).toEqual(['wire.p.0.message'])
+})
 
-  test.each([
-    ['a missing key', { cli: { c: { a: 1, b: 2 } } }, { cli: { c: { a: 1 } } }, 'cli.c.b'],
-    ['another code', { cli: { c: { code: 'a' } } }, { cli: { c: { code: 'b' } } }, 'cli.c.code'],
-    [
-      'another order',
-      { wire: { c: { a: 1, b: 2 } } },
-      { wire: { c: { b: 2, a: 1 } } },
-      'wire.c (order of keys)',
-    ],
-    ['a missing row', { rows: { c: [1, 2] } }, { rows: { c: [1] } }, 'rows.c.1'],
-  ])('finds %s', (_name, old, now, path) => {
-    expect(compareRecords(old, now).structure.map(difference => difference.path)).toEqual([path])
-  })
+test.each([
+  ['a missing key', { cli: { c: { a: 1, b: 2 } } }, { cli: { c: { a: 1 } } }, 'cli.c.b'],
+  ['another code', { cli: { c: { code: 'a' } } }, { cli: { c: { code: 'b' } } }, 'cli.c.code'],
+  [
+    'another order',
+    { wire: { c: { a: 1, b: 2 } } },
+    { wire: { c: { b: 2, a: 1 } } },
+    'wire.c (order of keys)',
+  ],
+  ['a missing row', { rows: { c: [1, 2] } }, { rows: { c: [1] } }, 'rows.c.1'],
+])('two records of behaviour differ in structure by %s', (_name, old, now, path) => {
+  expect(compareRecords(old, now).structure.map(difference => difference.path)).toEqual([path])
 })

@@ -16,7 +16,7 @@ function filesWith(pattern: RegExp): string[] {
   return [...SOURCES].flatMap(([name, text]) => (pattern.test(text) ? [name] : [])).sort()
 }
 
-test('one file reports cuts', () => {
+test('one file reports what was truncated', () => {
   expect(filesWith(/\bkeptTokens: (?!number)/)).toEqual(['src/session/fit-to-budget.ts'])
 })
 
@@ -28,7 +28,7 @@ test('one file moves a cut in steps and drops or shortens within a turn', () => 
   expect(shares).toEqual(['src/session/fit-to-budget.ts'])
 })
 
-test('one file has the default limits', () => {
+test('one file has the default limits of a history', () => {
   expect(filesWith(/\b(DEFAULT_BUDGET_TOKENS|OBSERVATIONAL_BUDGET_TOKENS|DEFAULT_MAX_MESSAGES) = /)).toEqual([
     'src/session/budget.ts',
   ])
