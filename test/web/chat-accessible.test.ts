@@ -98,7 +98,7 @@ async function checkStates(screen: BrowserContextOptions): Promise<void> {
   await checkAccessible(page, 'a chat that is not there')
 }
 
-test('every shortcut in the list of keyboard shortcuts works', async () => {
+test('every shortcut in the list of keyboard shortcuts works', LONG, async () => {
   const { page } = await openPage({ url: server.url })
   await page.waitForSelector('.composer')
   const focused = () => page.evaluate("document.activeElement.getAttribute('aria-label')")

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { builtWeb, openCleanPage } from '../support/browser.js'
 import { eventually } from '../support/eventually.js'
 import { makeFolder, removeFolder } from '../support/temporary-folder.js'
-import { LONG, longUnless } from '../support/tiers.js'
+import { LONG } from '../support/tiers.js'
 import { startWebServer, type WebServer } from '../support/web-server.js'
 
 let server: WebServer
@@ -32,17 +32,16 @@ test('with no key the page says that it is a demo and how to set a key', async (
   expect(await note.textContent()).toContain('export OPENAI_API_KEY=')
 })
 
-for (const [title, tool, isShort] of [
-  ['What time is it?', 'current_time', true],
-  ['Look around', 'list_files', false],
-] as const)
-  test(`the example "${title}" is answered with a call of ${tool}`, longUnless(isShort), async () => {
-    const page = await visit()
-    await page.getByRole('button', { name: title }).click()
-    const card = page.getByRole('article', { name: `Tool ${tool}` })
-    await page.locator('.answer-footer').waitFor()
-    expect(await card.getAttribute('data-status')).toBe('done')
-  })
+test.each([
+  ['What time is it?', 'current_time'],
+  ['Look around', 'list_files'],
+])('the example "%s" is answered with a call of %s', LONG, async (title, tool) => {
+  const page = await visit()
+  await page.getByRole('button', { name: title }).click()
+  const card = page.getByRole('article', { name: `Tool ${tool}` })
+  await page.locator('.answer-footer').waitFor()
+  expect(await card.getAttribute('data-status')).toBe('done')
+})
 
 test('the example of a command asks first, and says that the command runs without a sandbox', async () => {
   const page = await visit()

@@ -81,7 +81,7 @@ function give(page: Page, how: 'paste' | 'drop', name: string, content: string):
   })()`)
 }
 
-test('text files that are pasted or dropped reach the model as text', async () => {
+test('text files that are pasted or dropped reach the model as text', LONG, async () => {
   const page = await visit()
   await give(page, 'paste', 'notes.txt', 'The key is under the mat.')
   await page.getByRole('button', { name: 'Remove notes.txt' }).waitFor()

@@ -116,158 +116,154 @@ const storedRun: ChatMessage[] = [
   message(6, 'assistant', [text('Here.')], { model: 'demo', usage: { ...usage, totalTokens: 9, cost: 0.5 } }),
 ]
 
-describe('a live run', () => {
-  test('shows its events in order, joined where they belong together', () => {
-    const run = eventsOf(oneRun).reduce(
-      (state, event) => applyLiveEvent(state, event),
-      newLiveRun({ runId: 'r1', afterSeq: 2 }),
-    )
-    expect(shown(liveEntries(run))).toEqual([
-      'mark: repair',
-      'reasoning: Hmm.',
-      'text: I will look.',
-      'tool: search done',
-      'mark: warning',
-      'text: Here.',
-    ])
-  })
-
-  test('shows the same however often events are delivered again', () => {
-    const events = eventsOf(oneRun)
-    const start = newLiveRun({ runId: 'r1', afterSeq: 2 })
-    const once = events.reduce((state, event) => applyLiveEvent(state, event), start)
-    const twice = [...events.slice(0, 7), ...events].reduce(
-      (state, event) => applyLiveEvent(state, event),
-      start,
-    )
-    expect(twice).toEqual(once)
-  })
-
-  test('shows repairs and breaks as different marks, each once', () => {
-    const change = { step: 'pair-calls', kind: 'synthesize-result', at: 1, detail: 'One was added.' }
-    const broken = { step: 'steady', kind: 'prefix-break', at: 0, detail: 'It breaks.', tokens: 9 }
-    const repair = (repairs: (typeof change)[]): Body => {
-      return { type: 'repair', model: 'demo', profile: 'openai-chat', repairs }
-    }
-    const run = eventsOf([repair([change, broken]), repair([change]), repair([broken])]).reduce(
-      (state, event) => applyLiveEvent(state, event),
-      newLiveRun({ runId: 'r1', afterSeq: 2 }),
-    )
-    expect(run.notes.marks.map(({ mark }) => mark)).toEqual([
-      { type: 'repair', profile: 'openai-chat', repairs: [change] },
-      { type: 'break', breaks: [broken] },
-    ])
-  })
-
-  test('keeps the words of two agents apart that speak at the same time', () => {
-    const bodies: Body[] = [
-      { type: 'text-delta', author: 'ann', text: 'A1' },
-      { type: 'text-delta', author: 'bob', text: 'B1' },
-      { type: 'text-delta', author: 'ann', text: 'A2' },
-      { type: 'text-delta', author: 'bob', text: 'B2' },
-    ]
-    const run = eventsOf(bodies).reduce(
-      (state, event) => applyLiveEvent(state, event),
-      newLiveRun({ runId: 'r1', afterSeq: 0 }),
-    )
-    expect(shown(run.items)).toEqual(['text: A1A2', 'text: B1B2'])
-  })
-
-  test('asks for approval in the card of the call and closes the question with the answer', () => {
-    const bodies: Body[] = [
-      { type: 'tool-call', author: agent, id: 'c1', name: 'send', args: {} },
-      { type: 'approval-request', id: 'c1', name: 'send', args: {}, reason: 'It leaves the house.' },
-      { type: 'approval-answer', id: 'c1', name: 'send', answer: 'once' },
-      { type: 'tool-result', author: agent, id: 'c1', name: 'send', result: 'ok', isError: false },
-    ]
-    let run = newLiveRun({ runId: 'r1', afterSeq: 0 })
-    const states = eventsOf(bodies).map(event => {
-      run = applyLiveEvent(run, event)
-      return run
-    })
-    expect(states.map(({ items }) => shown(items))).toEqual([
-      ['tool: send running'],
-      ['tool: send waiting'],
-      ['tool: send running'],
-      ['tool: send done'],
-    ])
-  })
-
-  test('measures the time of a call only when it saw both ends', () => {
-    const bodies = eventsOf([
-      { type: 'tool-call', author: agent, id: 'c1', name: 'send', args: {} },
-      { type: 'tool-result', author: agent, id: 'c1', name: 'send', result: 'ok', isError: false },
-    ])
-    const start = newLiveRun({ runId: 'r1', afterSeq: 0 })
-    const seen = applyLiveEvent(applyLiveEvent(start, bodies[0]!, 100), bodies[1]!, 350)
-    const replayed = applyLiveEvent(applyLiveEvent(start, bodies[0]!), bodies[1]!, 350)
-    expect(seen.items[0]).toMatchObject({ durationMs: 250 })
-    expect(replayed.items[0]).not.toHaveProperty('durationMs')
-    const told = applyLiveEvent(
-      applyLiveEvent(start, bodies[0]!, 100),
-      { ...bodies[1]!, durationMs: 9 } as RunEvent,
-      350,
-    )
-    expect(told.items[0]).toMatchObject({ durationMs: 9 })
-    expect(told.notes.durations).toEqual({ c1: 9 })
-  })
+test('a live run shows its events in order, and joins the parts of a text and of a call', () => {
+  const run = eventsOf(oneRun).reduce(
+    (state, event) => applyLiveEvent(state, event),
+    newLiveRun({ runId: 'r1', afterSeq: 2 }),
+  )
+  expect(shown(liveEntries(run))).toEqual([
+    'mark: repair',
+    'reasoning: Hmm.',
+    'text: I will look.',
+    'tool: search done',
+    'mark: warning',
+    'text: Here.',
+  ])
 })
 
-describe('stored messages', () => {
-  test('join calls with results, leave out what Lango wrote to the model, and end with what it cost', () => {
-    const told = message(7, 'user', [text('Please go on.')], { synthetic: true })
-    const entries = fromMessages([...storedRun, told], [])
-    expect(shown(entries)).toEqual([
-      'user: Look it up',
-      'reasoning: Hmm.',
-      'text: I will look.',
-      'tool: search done',
-      'text: Here.',
-      'footer',
-    ])
-    expect(entries[3]).toMatchObject({ durationMs: 1000 })
-    const callId = entries[3]?.kind === 'tool' ? entries[3].callId : ''
-    const measured = { runId: 'r1', afterSeq: 2, marks: [], durations: { [callId]: 7 } }
-    expect(fromMessages(storedRun, [measured])[3]).toMatchObject({ durationMs: 7 })
-    expect(entries.at(-1)).toMatchObject({ seq: 6, userSeq: 3, totalTokens: 9, cost: 0.5, model: 'demo' })
-  })
+test('a live run shows the same however often its events are delivered', () => {
+  const events = eventsOf(oneRun)
+  const start = newLiveRun({ runId: 'r1', afterSeq: 2 })
+  const once = events.reduce((state, event) => applyLiveEvent(state, event), start)
+  const twice = [...events.slice(0, 7), ...events].reduce(
+    (state, event) => applyLiveEvent(state, event),
+    start,
+  )
+  expect(twice).toEqual(once)
+})
 
-  test('show a result whose call is in an older page, and join them when that page comes', () => {
-    expect(shown(fromMessages(storedRun.slice(2), []))[0]).toBe('tool: search done')
-    const calls = fromMessages(storedRun, []).filter(({ kind }) => kind === 'tool')
-    expect(calls).toHaveLength(1)
-  })
+test('a live run shows repairs and breaks as different marks, each once', () => {
+  const change = { step: 'pair-calls', kind: 'synthesize-result', at: 1, detail: 'One was added.' }
+  const broken = { step: 'steady', kind: 'prefix-break', at: 0, detail: 'It breaks.', tokens: 9 }
+  const repair = (repairs: (typeof change)[]): Body => {
+    return { type: 'repair', model: 'demo', profile: 'openai-chat', repairs }
+  }
+  const run = eventsOf([repair([change, broken]), repair([change]), repair([broken])]).reduce(
+    (state, event) => applyLiveEvent(state, event),
+    newLiveRun({ runId: 'r1', afterSeq: 2 }),
+  )
+  expect(run.notes.marks.map(({ mark }) => mark)).toEqual([
+    { type: 'repair', profile: 'openai-chat', repairs: [change] },
+    { type: 'break', breaks: [broken] },
+  ])
+})
 
-  test('show a call without an answer as such, and a transfer as a mark', () => {
-    const call = message(2, 'assistant', [
-      { type: 'tool-call', id: 't', name: 'transfer_to_agent', args: { agentName: 'bob' } },
-      { type: 'tool-call', id: 'c', name: 'search', args: {} },
-    ])
-    const answer = message(3, 'tool', [
-      { type: 'tool-result', id: 't', name: 'transfer_to_agent', result: null },
-    ])
-    expect(shown(fromMessages([call, answer], []))).toEqual([
-      'mark: transfer',
-      'tool: search unanswered',
-      'footer',
-    ])
-  })
+test('a live run keeps the texts of two agents apart that write at the same time', () => {
+  const bodies: Body[] = [
+    { type: 'text-delta', author: 'ann', text: 'A1' },
+    { type: 'text-delta', author: 'bob', text: 'B1' },
+    { type: 'text-delta', author: 'ann', text: 'A2' },
+    { type: 'text-delta', author: 'bob', text: 'B2' },
+  ]
+  const run = eventsOf(bodies).reduce(
+    (state, event) => applyLiveEvent(state, event),
+    newLiveRun({ runId: 'r1', afterSeq: 0 }),
+  )
+  expect(shown(run.items)).toEqual(['text: A1A2', 'text: B1B2'])
+})
 
-  test('keep their keys when older messages come before them', () => {
-    const all = Array.from({ length: 60 }, (_, index) =>
-      message(index + 1, index % 2 === 0 ? 'user' : 'assistant', [text(`m${index}`)]),
-    )
-    const tail = fromMessages(all.slice(30), []).map(({ key }) => key)
-    const whole = fromMessages(all, []).map(({ key }) => key)
-    expect(whole.slice(-tail.length)).toEqual(tail)
-    expect(new Set(whole).size).toBe(whole.length)
+test('a live run asks for approval in the card of the call, and the answer closes the question', () => {
+  const bodies: Body[] = [
+    { type: 'tool-call', author: agent, id: 'c1', name: 'send', args: {} },
+    { type: 'approval-request', id: 'c1', name: 'send', args: {}, reason: 'It leaves the house.' },
+    { type: 'approval-answer', id: 'c1', name: 'send', answer: 'once' },
+    { type: 'tool-result', author: agent, id: 'c1', name: 'send', result: 'ok', isError: false },
+  ]
+  let run = newLiveRun({ runId: 'r1', afterSeq: 0 })
+  const states = eventsOf(bodies).map(event => {
+    run = applyLiveEvent(run, event)
+    return run
   })
+  expect(states.map(({ items }) => shown(items))).toEqual([
+    ['tool: send running'],
+    ['tool: send waiting'],
+    ['tool: send running'],
+    ['tool: send done'],
+  ])
+})
+
+test('a live run shows the time of a call only if it saw start and end', () => {
+  const bodies = eventsOf([
+    { type: 'tool-call', author: agent, id: 'c1', name: 'send', args: {} },
+    { type: 'tool-result', author: agent, id: 'c1', name: 'send', result: 'ok', isError: false },
+  ])
+  const start = newLiveRun({ runId: 'r1', afterSeq: 0 })
+  const seen = applyLiveEvent(applyLiveEvent(start, bodies[0]!, 100), bodies[1]!, 350)
+  const replayed = applyLiveEvent(applyLiveEvent(start, bodies[0]!), bodies[1]!, 350)
+  expect(seen.items[0]).toMatchObject({ durationMs: 250 })
+  expect(replayed.items[0]).not.toHaveProperty('durationMs')
+  const told = applyLiveEvent(
+    applyLiveEvent(start, bodies[0]!, 100),
+    { ...bodies[1]!, durationMs: 9 } as RunEvent,
+    350,
+  )
+  expect(told.items[0]).toMatchObject({ durationMs: 9 })
+  expect(told.notes.durations).toEqual({ c1: 9 })
+})
+
+test('stored messages join calls with results, omit what Lango wrote to the model, and end with the cost', () => {
+  const told = message(7, 'user', [text('Please go on.')], { synthetic: true })
+  const entries = fromMessages([...storedRun, told], [])
+  expect(shown(entries)).toEqual([
+    'user: Look it up',
+    'reasoning: Hmm.',
+    'text: I will look.',
+    'tool: search done',
+    'text: Here.',
+    'footer',
+  ])
+  expect(entries[3]).toMatchObject({ durationMs: 1000 })
+  const callId = entries[3]?.kind === 'tool' ? entries[3].callId : ''
+  const measured = { runId: 'r1', afterSeq: 2, marks: [], durations: { [callId]: 7 } }
+  expect(fromMessages(storedRun, [measured])[3]).toMatchObject({ durationMs: 7 })
+  expect(entries.at(-1)).toMatchObject({ seq: 6, userSeq: 3, totalTokens: 9, cost: 0.5, model: 'demo' })
+})
+
+test('a stored result whose call is in an older page is shown, and joined when that page comes', () => {
+  expect(shown(fromMessages(storedRun.slice(2), []))[0]).toBe('tool: search done')
+  const calls = fromMessages(storedRun, []).filter(({ kind }) => kind === 'tool')
+  expect(calls).toHaveLength(1)
+})
+
+test('a stored call without a result is shown as unanswered, and a transfer as a mark', () => {
+  const call = message(2, 'assistant', [
+    { type: 'tool-call', id: 't', name: 'transfer_to_agent', args: { agentName: 'bob' } },
+    { type: 'tool-call', id: 'c', name: 'search', args: {} },
+  ])
+  const answer = message(3, 'tool', [
+    { type: 'tool-result', id: 't', name: 'transfer_to_agent', result: null },
+  ])
+  expect(shown(fromMessages([call, answer], []))).toEqual([
+    'mark: transfer',
+    'tool: search unanswered',
+    'footer',
+  ])
+})
+
+test('stored messages keep their keys when older messages are loaded', () => {
+  const all = Array.from({ length: 60 }, (_, index) =>
+    message(index + 1, index % 2 === 0 ? 'user' : 'assistant', [text(`m${index}`)]),
+  )
+  const tail = fromMessages(all.slice(30), []).map(({ key }) => key)
+  const whole = fromMessages(all, []).map(({ key }) => key)
+  expect(whole.slice(-tail.length)).toEqual(tail)
+  expect(new Set(whole).size).toBe(whole.length)
 })
 
 describe('a session', () => {
   const before = [message(1, 'user', [text('Hi')]), message(2, 'assistant', [text('Hello')])]
 
-  test('that is opened in mid-answer shows what one that was there from the start shows', () => {
+  test('a session opened in mid-answer shows the same as one opened before the run', () => {
     const events = eventsOf(oneRun)
     for (let seen = 0; seen <= events.length; seen += 1) {
       for (let stored = 1; stored <= storedRun.length; stored += 1) {
@@ -292,7 +288,7 @@ describe('a session', () => {
     }
   })
 
-  test('shows the user message of a run once, also when it was not stored at the first look', () => {
+  test('a session shows the user message of a run once, also if it was not stored when the session was opened', () => {
     const opened = reduce([
       { type: 'open', sessionId: 's' },
       { type: 'opened', detail: detail({ activeRun: runItem() }), messages: before },
@@ -308,7 +304,7 @@ describe('a session', () => {
     ])
   })
 
-  test('shows the runs that wait after the live one, next first, and the live one once', () => {
+  test('a session shows queued runs after the live one, next first, and the live one once', () => {
     const queued = [3, 1, 2].map(place => runItem({ runId: `q${place}`, status: 'queued' as const, place }))
     const opened = reduce([
       { type: 'open', sessionId: 's' },
@@ -322,7 +318,7 @@ describe('a session', () => {
     ])
   })
 
-  test('shows an answer about an unknown outcome on every call with its key', () => {
+  test('a session shows an answer about an unknown outcome on every call with its key', () => {
     const outcome = (runId: string, idempotencyKey: string) => {
       const outcomes = { c: { runId, idempotencyKey, policy: 'tell' as const } }
       return { type: 'notes-loaded' as const, notes: { runId, afterSeq: 0, marks: [], outcomes } }
@@ -337,7 +333,7 @@ describe('a session', () => {
     expect(answers).toEqual(['happened', 'happened', undefined])
   })
 
-  test('replaces the live view by what was stored, with the marks where they were', () => {
+  test('a session replaces a live run by its stored messages and keeps the marks in their order', () => {
     const finished = reduce([
       { type: 'open', sessionId: 's' },
       { type: 'opened', detail: detail(), messages: before },
@@ -358,7 +354,7 @@ describe('a session', () => {
     expect(shown(threadEntries(stored))).toEqual([...live, 'footer'])
   })
 
-  test('keeps why a run failed after its messages are stored', () => {
+  test('a session keeps the error of a run after its messages are stored', () => {
     const failed: Body[] = [
       { type: 'run-start', userId: 'user', agent, model: 'm' },
       { type: 'error', error: { code: 'provider-auth', message: 'No.', retryable: false, details: {} } },
@@ -380,7 +376,7 @@ describe('a session', () => {
     expect(shown(threadEntries(state))).toEqual(['user: Hi', 'error: provider-auth'])
   })
 
-  test('goes back to what it was when a message is refused', () => {
+  test('a session removes a message that the server refused', () => {
     const opened = reduce([
       { type: 'open', sessionId: 's' },
       { type: 'opened', detail: detail(), messages: before },
@@ -401,29 +397,27 @@ describe('a session', () => {
   })
 })
 
-describe('markdown in blocks', () => {
-  test.each([
-    ['one\n\ntwo', ['one\n', 'two']],
-    ['```js\na\n\nb\n```\n\nafter', ['```js\na\n\nb\n```\n', 'after']],
-    ['- a\n\n- b\n\n  more\n\nend', ['- a\n\n- b\n\n  more\n', 'end']],
-    ['1. a\n\n2. b', ['1. a\n\n2. b']],
-    ['> a\n\n> b', ['> a\n\n> b']],
-    ['see [x]\n\n[x]: /there', ['see [x]\n\n[x]: /there']],
-    ['~~~\n```\n\nstill\n~~~', ['~~~\n```\n\nstill\n~~~']],
-    ['', ['']],
-  ])('%j', (source, blocks) => {
-    expect(markdownBlocks(source)).toEqual(blocks)
-  })
+test.each([
+  ['one\n\ntwo', ['one\n', 'two']],
+  ['```js\na\n\nb\n```\n\nafter', ['```js\na\n\nb\n```\n', 'after']],
+  ['- a\n\n- b\n\n  more\n\nend', ['- a\n\n- b\n\n  more\n', 'end']],
+  ['1. a\n\n2. b', ['1. a\n\n2. b']],
+  ['> a\n\n> b', ['> a\n\n> b']],
+  ['see [x]\n\n[x]: /there', ['see [x]\n\n[x]: /there']],
+  ['~~~\n```\n\nstill\n~~~', ['~~~\n```\n\nstill\n~~~']],
+  ['', ['']],
+])('markdown %j is split into blocks', (source, blocks) => {
+  expect(markdownBlocks(source)).toEqual(blocks)
+})
 
-  test('give all text back, and only the last block changes while text is added', () => {
-    const source = '# A\n\nfirst\n\n```ts\nconst a = 1\n\nconst b = 2\n```\n\n- x\n- y\n\nlast one'
-    expect(markdownBlocks(source).join('\n')).toBe(source)
-    for (let length = 1; length < source.length; length += 1) {
-      const now = markdownBlocks(source.slice(0, length))
-      const next = markdownBlocks(source.slice(0, length + 1))
-      expect(next.slice(0, now.length - 1)).toEqual(now.slice(0, -1))
-    }
-  })
+test('markdown blocks keep all text, and only the last one changes while text is added', () => {
+  const source = '# A\n\nfirst\n\n```ts\nconst a = 1\n\nconst b = 2\n```\n\n- x\n- y\n\nlast one'
+  expect(markdownBlocks(source).join('\n')).toBe(source)
+  for (let length = 1; length < source.length; length += 1) {
+    const now = markdownBlocks(source.slice(0, length))
+    const next = markdownBlocks(source.slice(0, length + 1))
+    expect(next.slice(0, now.length - 1)).toEqual(now.slice(0, -1))
+  }
 })
 
 test('an attachment that does not fit is refused in words that say the limit', () => {
@@ -455,7 +449,7 @@ describe('the status of a run', () => {
       [start, { type: 'error', error }, end('error')],
       { type: 'failed', error: { code: 'provider-rejected', message: 'No.' } },
     ],
-  ])('is %s, live and when it is stored', (_title, bodies, expected) => {
+  ])('the status of a run is %s, live and when it is stored', (_title, bodies, expected) => {
     const run = newLiveRun({ runId: 'r1', afterSeq: 2 })
     const live = reduce([
       { type: 'run-sent', sessionId: 's', run },
@@ -475,7 +469,7 @@ describe('the status of a run', () => {
     expect(runStatus(later, 'r1')).toEqual(expected)
   })
 
-  test('is failed when only the stored run says so', () => {
+  test('the status of a run is failed if only the stored run says so', () => {
     const lastRun = runItem({ status: 'finished', finishReason: 'error' })
     const state = reduce([{ type: 'opened', detail: detail({ lastRun }), messages: storedRun }])
     expect(runStatus(state, 'r1')).toEqual({ type: 'failed' })

@@ -1,4 +1,8 @@
-// A picture that a tool returns, in its card: a real MCP server, the ledger, the store and the page.
+/**
+ * A picture that a tool returns, in its card: a real MCP server, the ledger, the store and the page.
+ *
+ * @module-tag long
+ */
 import { fileURLToPath } from 'node:url'
 import type { Locator } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -6,7 +10,6 @@ import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
 import { checkAccessible, keepPicture, openCleanPage, say } from '../support/browser.js'
 import { eventually } from '../support/eventually.js'
 import { makeFolder, removeFolder } from '../support/temporary-folder.js'
-import { LONG, longUnless } from '../support/tiers.js'
 import { startWebServer, type WebServer } from '../support/web-server.js'
 
 const FIXTURE = fileURLToPath(new URL('../tools/mcp-fixture.mjs', import.meta.url))
@@ -45,33 +48,31 @@ function widthOf(picture: Locator): Promise<number> {
   )
 }
 
-for (const { name, screen, tier } of [
-  { name: 'light', screen: { colorScheme: 'light' }, tier: longUnless(true) },
-  { name: 'dark on a phone', screen: { colorScheme: 'dark', ...PHONE }, tier: LONG },
-] as const)
-  test(
-    `a picture that a tool returns is shown in its card, also after a reload, in ${name}`,
-    tier,
-    async () => {
-      const page = await openCleanPage({ url: server.url, ...screen })
-      await say(page, 'Look.')
-      await page.locator('.answer-footer').waitFor()
-      const card = page.getByRole('article', { name: 'Tool fix_picture' })
-      const picture = card.getByRole('img', { name: 'Attached picture' })
-      for (const visit of ['chat', 'reload']) {
-        if (visit === 'reload') {
-          await page.reload()
-          await page.locator('.answer-footer').waitFor()
-        }
-        if ((await card.getByRole('button').first().getAttribute('aria-expanded')) !== 'true')
-          await card.getByRole('button').first().click()
-        await picture.waitFor()
-        await eventually(() => widthOf(picture)).toBe(1)
-        // With its border, it is as large as it is.
-        expect(await picture.boundingBox()).toMatchObject({ width: 3, height: 3 })
-        expect(await picture.getAttribute('src')).toMatch(/^data:image\/png;base64,/)
-        await checkAccessible(page)
+test.each([
+  ['light', { colorScheme: 'light' }],
+  ['dark on a phone', { colorScheme: 'dark', ...PHONE }],
+] as const)(
+  'a picture that a tool returns is shown in its card, also after a reload, in %s',
+  async (name, screen) => {
+    const page = await openCleanPage({ url: server.url, ...screen })
+    await say(page, 'Look.')
+    await page.locator('.answer-footer').waitFor()
+    const card = page.getByRole('article', { name: 'Tool fix_picture' })
+    const picture = card.getByRole('img', { name: 'Attached picture' })
+    for (const visit of ['chat', 'reload']) {
+      if (visit === 'reload') {
+        await page.reload()
+        await page.locator('.answer-footer').waitFor()
       }
-      await keepPicture(page, `tool-picture-${name.replaceAll(' ', '-')}`)
-    },
-  )
+      if ((await card.getByRole('button').first().getAttribute('aria-expanded')) !== 'true')
+        await card.getByRole('button').first().click()
+      await picture.waitFor()
+      await eventually(() => widthOf(picture)).toBe(1)
+      // With its border, it is as large as it is.
+      expect(await picture.boundingBox()).toMatchObject({ width: 3, height: 3 })
+      expect(await picture.getAttribute('src')).toMatch(/^data:image\/png;base64,/)
+      await checkAccessible(page)
+    }
+    await keepPicture(page, `tool-picture-${name.replaceAll(' ', '-')}`)
+  },
+)

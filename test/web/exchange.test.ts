@@ -160,10 +160,10 @@ for (const { name, options, tier } of SCREENS)
     },
   )
 
-for (const { name, options, tier } of SCREENS)
+for (const { name, options } of SCREENS)
   test(
     `a chat is exported for another framework with a list of what is left out, ${name}`,
-    tier,
+    LONG,
     async () => {
       const page = await open('/s/short', options)
       await page.getByRole('button', { name: 'Share or export' }).click()

@@ -50,8 +50,8 @@ test('no server has refused a request of the scene', () => {
   expect(Object.values(scene.servers).flatMap(server => [...server.violations])).toEqual([])
 })
 
-describe.each(FAMILIES)('a request to %s', (family, wire) => {
-  test('is read as its messages, instruction and tools', () => {
+describe.each(FAMILIES)('requests to %s', (family, wire) => {
+  test(`a request to ${family} is read as messages, instruction and tools`, () => {
     const request = readWireRequest(stepOf(family, 2).sent.body)
     expect(request.family).toBe(wire)
     expect(request.system).toContain('You plan journeys.')
@@ -70,7 +70,7 @@ describe.each(FAMILIES)('a request to %s', (family, wire) => {
     expect(request.settings).not.toHaveProperty('tools')
   })
 
-  test('is aligned with what is stored, message by message, in the order in which it was sent', () => {
+  test(`a request to ${family} is aligned with the stored messages in the order of the request`, () => {
     for (const number of [1, 2] as const) {
       const { rows, request } = describedStep(family, number)
       const sent = rows.flatMap(row => row.sent.map(message => message.index))
@@ -80,7 +80,7 @@ describe.each(FAMILIES)('a request to %s', (family, wire) => {
     }
   })
 
-  test('knows what was stored when it was made, and no more', () => {
+  test(`a request to ${family} is aligned only with messages that were stored before it`, () => {
     const question = stored.findIndex(
       message => message.seq > (stepOf(family, 1).stored?.messages ?? 0) && message.role === 'user',
     )
@@ -91,7 +91,7 @@ describe.each(FAMILIES)('a request to %s', (family, wire) => {
     expect(newest(2)).toBe((stored[question]?.seq ?? 0) + 2)
   })
 
-  test('tells what the budget has cut and what that would have cost', () => {
+  test(`a request to ${family} shows what the budget has cut and what that would have cost`, () => {
     const { rows, step } = describedStep(family, 1)
     const cuts = cutsOf(step)
     expect(cuts.messages).toBeGreaterThan(0)
@@ -102,7 +102,7 @@ describe.each(FAMILIES)('a request to %s', (family, wire) => {
     expect(tokens).toBe(cuts.tokens)
   })
 
-  test('shows the answer that repair has invented for the lost call, and the call it belongs to', () => {
+  test(`a request to ${family} shows the result that repair added for the lost call, and its call`, () => {
     const { rows } = describedStep(family, 1)
     const call = rows.findIndex(row => row.stored.some(({ parts }) => parts.some(isLostCall)))
     expect(texts(rows[call]!)).toContain('The call of search had no result: one was added that says so.')
@@ -110,7 +110,7 @@ describe.each(FAMILIES)('a request to %s', (family, wire) => {
     expect(texts(rows[call + 1]!)[0]).toMatch(/^Added by repair: The call of search had no result/)
   })
 
-  test('shows the orphaned result as the note that it became', () => {
+  test(`a request to ${family} shows the orphaned result as the note that it became`, () => {
     const { rows, repairSeqs, step } = describedStep(family, 1)
     const row = rows.find(({ stored: [message] }) => message?.seq === 27)
     expect(row?.fate).toBe('changed')
@@ -119,14 +119,14 @@ describe.each(FAMILIES)('a request to %s', (family, wire) => {
     expect(repairSeqs[orphan]).toBe(27)
   })
 
-  test('has calls and results of every other vendor unchanged', () => {
+  test(`a request to ${family} has calls and results of every other vendor unchanged`, () => {
     const { rows } = describedStep(family, 2)
     const plain = rows.filter(row => row.stored.some(message => message.seq > 28))
     expect(plain.length).toBeGreaterThan(0)
     expect(plain.filter(row => row.fate === 'not-sent' || row.fate === 'added')).toEqual([])
   })
 
-  test('has a picture of its budget', () => {
+  test(`a request to ${family} has the numbers of its budget`, () => {
     const { step, request } = describedStep(family, 1)
     const picture = budgetPicture(step, request, { budgetTokens: 2000 })
     expect(picture).toMatchObject({ budget: 2000, counted: 1900, cut: cutsOf(step).tokens })
@@ -145,7 +145,7 @@ test('ids that a provider refuses are shown with the id on its wire', () => {
   expect(texts(row!)).toContain(`Id lost call/1 is ${wire} on the wire`)
 })
 
-test('signatures that were kept are shown where they stand, and only there', () => {
+test('kept signatures are shown in the messages that hold them, and in no other', () => {
   const { rows } = describedStep('gemini', 2)
   const signed = rows.filter(row => row.notes.some(note => note.kind === 'signed'))
   expect(signed.length).toBe(1)
