@@ -218,6 +218,17 @@ test('an A2A message with returnImmediately returns before the answer', async ()
     .toBe('TASK_STATE_COMPLETED')
 })
 
+test('A2A over REST sends a message and returns its completed task with the answer', async () => {
+  const { url } = await startProtocolServer({ script: searchThenTell })
+  const sent = await post(`${url}/a2a/message:send`, { message: user('apples') })
+  expect(sent.status).toBe(200)
+  const { task } = (await sent.json()) as { task: WireTask }
+  expect(task.status.state).toBe('TASK_STATE_COMPLETED')
+  expect(JSON.stringify(task)).toContain('I found apples.')
+  const read = (await (await fetch(`${url}/a2a/tasks/${task.id}`)).json()) as WireTask
+  expect(read).toMatchObject({ id: task.id, contextId: task.contextId })
+})
+
 test('A2A over REST streams a message, subscribes to its task and cancels it', async () => {
   const { tool, called } = heldTool()
   const { url, runtime } = await startProtocolServer({ script: searchThenTell, tools: [tool] })
