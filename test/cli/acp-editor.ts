@@ -1,8 +1,7 @@
 // An editor as the SDK of the Agent Client Protocol makes one, with `lango acp` as its agent.
-import type { ChildProcess } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Readable, Writable } from 'node:stream'
+import { PassThrough, Readable, Writable } from 'node:stream'
 import {
   type ClientCapabilities,
   type ClientContext,
@@ -12,13 +11,14 @@ import {
   type SessionUpdate,
 } from '@agentclientprotocol/sdk'
 import { onTestFinished } from 'vitest'
+import { runCommandLine } from '../../src/cli/run-command-line.js'
 import { type PacedRequest, type Piece, startPacedModel } from '../support/paced-model.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
-import { startLango } from './lango.js'
+import { commandEnvironment, startLango } from './lango.js'
+import { memoryIo } from './memory-io.js'
 
 export interface Editor {
   agent: ClientContext
-  child: ChildProcess
   updates: SessionUpdate[]
   asked: RequestPermissionRequest[]
   /** Texts of the unsaved buffers, by path; writes go there, too. */
@@ -35,9 +35,9 @@ export interface Editor {
 
 export interface EditorOptions {
   cwd: string
-  args?: readonly string[]
-  imports?: readonly string[]
   env?: Record<string, string>
+  /** `lango acp` is a process of its own, which can be killed. */
+  isProcess?: boolean
   capabilities?: ClientCapabilities
   /** What the person chooses; `undefined`: nothing, the question stays open. */
   answer?: (request: RequestPermissionRequest) => string | undefined
@@ -45,23 +45,15 @@ export interface EditorOptions {
 
 export async function openEditor({
   cwd,
-  args = [],
-  imports = [],
   env = {},
+  isProcess = false,
   capabilities = {},
   answer,
 }: EditorOptions): Promise<Editor> {
-  const child = startLango(['acp', ...args], { cwd, input: null, imports, env })
-  const ended = new Promise<number | null>(resolve => child.once('close', resolve))
-  let log = ''
-  child.stderr?.on('data', chunk => {
-    log += chunk
-  })
+  const { stdin, stdout, log, kill, ended } = isProcess ? acpProcess(cwd, env) : acpHere(cwd, env)
   const updates: SessionUpdate[] = []
   const asked: RequestPermissionRequest[] = []
   const buffers = new Map<string, string>()
-  const { stdin, stdout } = child
-  if (!stdin || !stdout) throw new Error('lango acp has no pipes')
   const stream = ndJsonStream(Writable.toWeb(stdin), Readable.toWeb(stdout) as ReadableStream<Uint8Array>)
   const { agent } = client({ name: 'test' })
     .onNotification('session/update', ({ params }) => void updates.push(params.update))
@@ -82,10 +74,6 @@ export async function openEditor({
       return {}
     })
     .connect(stream)
-  const kill = async () => {
-    child.kill('SIGKILL')
-    await ended
-  }
   onTestFinished(kill)
   await agent.request('initialize', { protocolVersion: 1, clientCapabilities: capabilities })
   const texts = (kind = 'agent_message_chunk') =>
@@ -101,11 +89,10 @@ export async function openEditor({
       .join('')
   return {
     agent,
-    child,
     updates,
     asked,
     buffers,
-    log: () => log,
+    log,
     kill,
     leave: () => {
       stdin.end()
@@ -114,6 +101,43 @@ export async function openEditor({
     texts,
     of: kind => updates.filter(update => update.sessionUpdate === kind) as never,
   }
+}
+
+/** `lango acp` as an editor sees it. */
+interface Acp {
+  stdin: Writable
+  stdout: Readable
+  log(): string
+  ended: Promise<number | null>
+  kill(): Promise<void>
+}
+
+function acpProcess(cwd: string, env: Record<string, string>): Acp {
+  const child = startLango(['acp'], { cwd, input: null, env })
+  const ended = new Promise<number | null>(resolve => child.once('close', resolve))
+  let log = ''
+  child.stderr?.on('data', chunk => {
+    log += chunk
+  })
+  const { stdin, stdout } = child
+  if (!stdin || !stdout) throw new Error('lango acp has no pipes')
+  const kill = async () => {
+    child.kill('SIGKILL')
+    await ended
+  }
+  return { stdin, stdout, log: () => log, ended, kill }
+}
+
+/** In this process, where it is ended by closing its input. */
+function acpHere(cwd: string, env: Record<string, string>): Acp {
+  const [stdin, stdout] = [new PassThrough(), new PassThrough()]
+  const memory = memoryIo({ cwd, env: commandEnvironment(cwd, env) })
+  const ended = runCommandLine({ ...memory, stdin, stdout }, ['acp'])
+  const kill = async () => {
+    stdin.end()
+    await ended
+  }
+  return { stdin, stdout, log: () => memory.written.stderr, ended, kill }
 }
 
 /** A folder whose agent asks this model. */

@@ -1,15 +1,16 @@
-// `lango acp` as an editor sees it, over the pipes of a real process.
+// `lango acp` as an editor sees it. Where its process, its exit code or what else it prints counts, over the pipes of one.
 import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { pathToFileURL } from 'node:url'
 import type { McpServer } from '@agentclientprotocol/sdk'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { eventually } from '../support/eventually.js'
 import { gate, type PacedRequest, type Piece } from '../support/paced-model.js'
 import { createStoreDatabase, type TestDatabase } from '../support/postgres.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
+import { longUnless } from '../support/tiers.js'
 import { folderWith, openEditor, openSession } from './acp-editor.js'
 import { langoProcess, startLango } from './lango.js'
 
@@ -38,98 +39,112 @@ beforeAll(async () => {
 })
 afterAll(() => database.drop())
 
-describe.each(['SQLite', 'PostgreSQL'])('on %s', name => {
+for (const name of ['SQLite', 'PostgreSQL']) {
+  // The conformance suite proves each store.
+  const tier = longUnless(name === 'SQLite')
   const store = () => (name === 'SQLite' ? {} : { store: database.url })
 
-  test('a prompt is streamed, its call approved, its file written, and the session loaded by another process', async () => {
-    const { cwd } = await folderWith(writer, { ...WRITER, ...store() })
-    const editor = await openEditor({ cwd, answer: () => 'once' })
-    const { sessionId, prompt, offered } = await openSession(editor, cwd)
-    expect(offered.modes?.availableModes.map(({ id }) => id)).toEqual(['ask', 'allow'])
-    expect(await prompt('Write notes.txt')).toEqual({ stopReason: 'end_turn' })
-    expect(editor.texts()).toBe('Writing. Written.')
-    expect(editor.texts('agent_thought_chunk')).toBe('A file is needed.')
-    const path = join(cwd, 'notes.txt')
-    const diff = { type: 'diff', path, oldText: null, newText: 'hello\n' }
-    expect(editor.of('tool_call')).toMatchObject([
-      {
-        name: 'write_file',
-        kind: 'edit',
-        title: 'write_file notes.txt',
-        locations: [{ path }],
-        content: [diff],
-      },
-    ])
-    const [asked] = editor.asked
-    expect(asked?.options.map(({ kind }) => kind)).toEqual(['allow_once', 'allow_always', 'reject_once'])
-    expect(asked?.toolCall).toMatchObject({ status: 'pending', content: [diff] })
-    expect(editor.of('tool_call_update').map(({ status }) => status)).toEqual([
-      'pending',
-      'in_progress',
-      'completed',
-    ])
-    expect(await readFile(path, 'utf8')).toBe('hello\n')
-    expect(await editor.leave()).toBe(0)
+  test(
+    `on ${name} a prompt is streamed, its call approved, its file written, and the session loaded by another process`,
+    tier,
+    async () => {
+      const { cwd } = await folderWith(writer, { ...WRITER, ...store() })
+      const editor = await openEditor({ cwd, isProcess: true, answer: () => 'once' })
+      const { sessionId, prompt, offered } = await openSession(editor, cwd)
+      expect(offered.modes?.availableModes.map(({ id }) => id)).toEqual(['ask', 'allow'])
+      expect(await prompt('Write notes.txt')).toEqual({ stopReason: 'end_turn' })
+      expect(editor.texts()).toBe('Writing. Written.')
+      expect(editor.texts('agent_thought_chunk')).toBe('A file is needed.')
+      const path = join(cwd, 'notes.txt')
+      const diff = { type: 'diff', path, oldText: null, newText: 'hello\n' }
+      expect(editor.of('tool_call')).toMatchObject([
+        {
+          name: 'write_file',
+          kind: 'edit',
+          title: 'write_file notes.txt',
+          locations: [{ path }],
+          content: [diff],
+        },
+      ])
+      const [asked] = editor.asked
+      expect(asked?.options.map(({ kind }) => kind)).toEqual(['allow_once', 'allow_always', 'reject_once'])
+      expect(asked?.toolCall).toMatchObject({ status: 'pending', content: [diff] })
+      expect(editor.of('tool_call_update').map(({ status }) => status)).toEqual([
+        'pending',
+        'in_progress',
+        'completed',
+      ])
+      expect(await readFile(path, 'utf8')).toBe('hello\n')
+      expect(await editor.leave()).toBe(0)
 
-    const other = await openEditor({ cwd })
-    const listed = await other.agent.request('session/list', { cwd })
-    expect(listed.sessions).toMatchObject([{ sessionId, cwd, title: 'Write notes.txt' }])
-    await other.agent.request('session/load', { sessionId, cwd, mcpServers: [] })
-    expect(other.updates.map(({ sessionUpdate }) => sessionUpdate)).toEqual([
-      'user_message_chunk',
-      'agent_thought_chunk',
-      'agent_message_chunk',
-      'tool_call',
-      'agent_message_chunk',
-    ])
-    expect(other.of('tool_call')).toMatchObject([{ status: 'completed', content: [diff] }])
-    expect(other.texts('user_message_chunk')).toBe('Write notes.txt')
-  })
+      const other = await openEditor({ cwd })
+      const listed = await other.agent.request('session/list', { cwd })
+      expect(listed.sessions).toMatchObject([{ sessionId, cwd, title: 'Write notes.txt' }])
+      await other.agent.request('session/load', { sessionId, cwd, mcpServers: [] })
+      expect(other.updates.map(({ sessionUpdate }) => sessionUpdate)).toEqual([
+        'user_message_chunk',
+        'agent_thought_chunk',
+        'agent_message_chunk',
+        'tool_call',
+        'agent_message_chunk',
+      ])
+      expect(other.of('tool_call')).toMatchObject([{ status: 'completed', content: [diff] }])
+      expect(other.texts('user_message_chunk')).toBe('Write notes.txt')
+    },
+  )
 
-  test('a killed process leaves a waiting question that the next one asks, and the run goes on', async () => {
-    const { cwd, model } = await folderWith(writer, { ...WRITER, ...store() })
-    const first = await openEditor({ cwd })
-    const { sessionId, prompt } = await openSession(first, cwd)
-    prompt('Write notes.txt').catch(() => {})
-    await eventually(() => first.asked.length).toBe(1)
-    await first.kill()
-    const second = await openEditor({ cwd, answer: () => 'always' })
-    await second.agent.request('session/load', { sessionId, cwd, mcpServers: [] })
-    await eventually(() => second.texts()).toContain('Written.')
-    expect(second.asked).toHaveLength(1)
-    expect(second.texts('user_message_chunk')).toBe('Write notes.txt')
-    expect(second.of('tool_call')).toHaveLength(1)
-    expect(await readFile(join(cwd, 'notes.txt'), 'utf8')).toBe('hello\n')
-    // Approved for the session: the second file is written without a question.
-    const again = { sessionId, prompt: [{ type: 'text' as const, text: 'Again' }] }
-    expect(await second.agent.request('session/prompt', again)).toEqual({ stopReason: 'end_turn' })
-    expect(second.asked).toHaveLength(1)
-    expect(model.requests).toHaveLength(4)
-  })
+  test(
+    `on ${name} a killed lango acp leaves a question that the next process asks, and the run continues`,
+    tier,
+    async () => {
+      const { cwd, model } = await folderWith(writer, { ...WRITER, ...store() })
+      const first = await openEditor({ cwd, isProcess: true })
+      const { sessionId, prompt } = await openSession(first, cwd)
+      prompt('Write notes.txt').catch(() => {})
+      await eventually(() => first.asked.length).toBe(1)
+      await first.kill()
+      const second = await openEditor({ cwd, answer: () => 'always' })
+      await second.agent.request('session/load', { sessionId, cwd, mcpServers: [] })
+      await eventually(() => second.texts()).toContain('Written.')
+      expect(second.asked).toHaveLength(1)
+      expect(second.texts('user_message_chunk')).toBe('Write notes.txt')
+      expect(second.of('tool_call')).toHaveLength(1)
+      expect(await readFile(join(cwd, 'notes.txt'), 'utf8')).toBe('hello\n')
+      // Approved for the session: the second file is written without a question.
+      const again = { sessionId, prompt: [{ type: 'text' as const, text: 'Again' }] }
+      expect(await second.agent.request('session/prompt', again)).toEqual({ stopReason: 'end_turn' })
+      expect(second.asked).toHaveLength(1)
+      expect(model.requests).toHaveLength(4)
+    },
+  )
 
-  test('an answer that a kill has cut off is begun again after the session is loaded', async () => {
-    const late = gate()
-    const { cwd, model } = await folderWith(async function* () {
-      yield 'Half '
-      if (model.requests.length === 1) await late.passed
-      yield 'and whole.'
-    }, store())
-    const first = await openEditor({ cwd })
-    const { sessionId, prompt } = await openSession(first, cwd)
-    prompt('Tell me').catch(() => {})
-    await eventually(() => first.texts()).toBe('Half ')
-    await first.kill()
-    const second = await openEditor({ cwd, capabilities: { session: { notices: {} } } })
-    await second.agent.request('session/resume', { sessionId, cwd, mcpServers: [] })
-    await eventually(() => second.texts()).toContain('Half and whole.')
-    expect(second.of('notice').map(({ title }) => title)).toContain(
-      'The answer restarts: discard the text since the last complete step.',
-    )
-    late.open()
-  })
-})
+  test(
+    `on ${name} an answer that was cut off by a kill restarts after the session is loaded`,
+    tier,
+    async () => {
+      const late = gate()
+      const { cwd, model } = await folderWith(async function* () {
+        yield 'Half '
+        if (model.requests.length === 1) await late.passed
+        yield 'and whole.'
+      }, store())
+      const first = await openEditor({ cwd, isProcess: true })
+      const { sessionId, prompt } = await openSession(first, cwd)
+      prompt('Tell me').catch(() => {})
+      await eventually(() => first.texts()).toBe('Half ')
+      await first.kill()
+      const second = await openEditor({ cwd, capabilities: { session: { notices: {} } } })
+      await second.agent.request('session/resume', { sessionId, cwd, mcpServers: [] })
+      await eventually(() => second.texts()).toContain('Half and whole.')
+      expect(second.of('notice').map(({ title }) => title)).toContain(
+        'The answer restarts: discard the text since the last complete step.',
+      )
+      late.open()
+    },
+  )
+}
 
-test('files are read and written where the editor has them, unsaved text included', async () => {
+test('lango acp reads and writes files in the buffers of the editor, unsaved text included', async () => {
   const { cwd } = await folderWith(function* ({ results, body }) {
     if (results === 0) yield { call: 'read_file', args: { path: 'a.txt' } }
     else if (results === 1) {
@@ -155,7 +170,7 @@ test('files are read and written where the editor has them, unsaved text include
   ])
 })
 
-test('a rejected call is not made, and a cancelled turn ends as cancelled', async () => {
+test('a call that the editor rejects is not made, and a cancelled turn ends as cancelled', async () => {
   const { cwd } = await folderWith(async function* ({ text, results }) {
     if (text === 'Wait') {
       yield 'Soon '
@@ -174,7 +189,7 @@ test('a rejected call is not made, and a cancelled turn ends as cancelled', asyn
   expect(await turn).toEqual({ stopReason: 'cancelled' })
 })
 
-test('a cancel while a question is open stops the run, and the mode "allow" asks nothing', async () => {
+test('a cancel while the editor is asked stops the run, and the mode "allow" asks nothing', async () => {
   const { cwd } = await folderWith(writer, WRITER)
   const editor = await openEditor({ cwd })
   const { sessionId, prompt } = await openSession(editor, cwd)
@@ -189,7 +204,7 @@ test('a cancel while a question is open stops the run, and the mode "allow" asks
   expect(existsSync(join(cwd, 'notes.txt'))).toBe(true)
 })
 
-test('images, linked and embedded files reach the model; options set model and thinking', async () => {
+test('images, linked and embedded files of an editor reach the model, and its options set model and thinking', async () => {
   const { cwd, model } = await folderWith(() => ['Seen.'])
   const editor = await openEditor({ cwd })
   const { sessionId } = await openSession(editor, cwd)
@@ -221,7 +236,7 @@ test('images, linked and embedded files reach the model; options set model and t
   expect(model.requests).toHaveLength(1)
 })
 
-test('wrong requests are refused with errors that say what to do', async () => {
+test('lango acp refuses wrong requests with errors that say what to do', async () => {
   const { cwd } = await folderWith(() => [{ status: 401, message: 'no such key' }])
   const editor = await openEditor({ cwd })
   const { agent } = editor
@@ -253,7 +268,7 @@ test('wrong requests are refused with errors that say what to do', async () => {
   await expect(prompt('hi')).rejects.toMatchObject({ code: -32603, data: { code: 'provider-auth' } })
 })
 
-test('what agent files print goes to standard error, and an MCP server of the editor gives its tools', async () => {
+test('lango acp prints what agent files print on standard error, and takes the tools of an MCP server of the editor', async () => {
   const cwd = await temporaryFolder()
   await writeFile(
     join(cwd, 'lango.config.mjs'),
@@ -268,7 +283,7 @@ test('what agent files print goes to standard error, and an MCP server of the ed
      server.registerTool('weather', { description: 'Tells the weather.' }, () => ({ content: [{ type: 'text', text: process.env.WEATHER }] }))
      await server.connect(new StdioServerTransport())`,
   )
-  const editor = await openEditor({ cwd })
+  const editor = await openEditor({ cwd, isProcess: true })
   const mcpServers: McpServer[] = [
     {
       name: 'my weather',
@@ -288,7 +303,7 @@ test('what agent files print goes to standard error, and an MCP server of the ed
   expect(editor.log()).toContain('printed by the folder')
 })
 
-test('the result that a run waits for is the next prompt', async () => {
+test('lango acp takes the next prompt as the result that a run waits for', async () => {
   const cwd = await temporaryFolder()
   await writeFile(
     join(cwd, 'agent.mjs'),
@@ -307,7 +322,7 @@ test('the result that a run waits for is the next prompt', async () => {
   expect((await editor.agent.request('session/list', { cwd })).sessions).toEqual([])
 })
 
-test('lines that are no requests are answered with errors, and the connection goes on', async () => {
+test('lango acp answers lines that are no requests with errors and keeps the connection', async () => {
   const cwd = await temporaryFolder()
   const child = startLango(['acp'], { cwd, input: null })
   const lines = createInterface({ input: child.stdout ?? process.stdin })[Symbol.asyncIterator]()
@@ -328,7 +343,7 @@ test('lines that are no requests are answered with errors, and the connection go
   expect(await new Promise(resolve => child.once('close', resolve))).toBe(0)
 })
 
-test('without the SDK it says in one sentence how to install it', async () => {
+test('lango acp without its SDK says in one sentence how to install it', async () => {
   const cwd = await temporaryFolder()
   const guard = pathToFileURL(join(import.meta.dirname, 'refuse-packages.mjs')).href
   const env = { REFUSED_PACKAGES: '^@agentclientprotocol' }
@@ -337,7 +352,7 @@ test('without the SDK it says in one sentence how to install it', async () => {
   expect(stderr).toMatch(/^lango: .*npm install @agentclientprotocol\/sdk@2 \(or: lango add acp\)\n$/)
 })
 
-test('a folder that is not trusted is refused, and nothing of it runs', async () => {
+test('lango acp refuses a folder that is not trusted, and runs nothing of it', async () => {
   const cwd = await temporaryFolder()
   await writeFile(join(cwd, 'agent.mjs'), "throw new Error('it ran')\n")
   const editor = await openEditor({ cwd, env: { LANGO_TRUST: '0' } })

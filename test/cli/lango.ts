@@ -34,7 +34,7 @@ export async function lango(
   args: readonly string[],
   { cwd, input = '', env }: CommandOptions,
 ): Promise<Outcome> {
-  const io = memoryIo({ cwd, input, env: environment(cwd, env) })
+  const io = memoryIo({ cwd, input, env: commandEnvironment(cwd, env) })
   const code = await runCommandLine(io, args)
   return { code, ...io.written }
 }
@@ -52,7 +52,7 @@ export function startLango(
   const loaders = imports.flatMap(module => ['--import', module])
   const child = spawn(process.execPath, [...loaders, file, ...args], {
     cwd,
-    env: environment(cwd, env),
+    env: commandEnvironment(cwd, env),
     stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
   })
   child.stdin?.on('error', () => {})
@@ -64,7 +64,7 @@ export function startLango(
  * No key, no setting and no colour of the outer environment reaches a command. Folders of tests are trusted, unless `env`
  * says otherwise.
  */
-function environment(cwd: string, env: Record<string, string> = {}): Record<string, string> {
+export function commandEnvironment(cwd: string, env: Record<string, string> = {}): Record<string, string> {
   const outer = { PATH: process.env.PATH ?? '', HOME: cwd }
   return { ...outer, LANGO_TRUST: '1', LANGO_TRUST_FILE: TRUST_FILE, ...env }
 }
