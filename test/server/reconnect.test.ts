@@ -1,34 +1,48 @@
 import { expect, test } from 'vitest'
 import { numbers, readEvents } from '../support/read-events.js'
-import { startServer } from '../support/start-server.js'
+import { startServer, startServerProcess } from '../support/start-server.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
+import { longUnless } from '../support/tiers.js'
 
-test('the events after every index are exactly the rest, of an ended and of a running run, from the same and from another server of the store', async () => {
-  const store = `sqlite:${await temporaryFolder()}/lango.db`
-  const near = await startServer({ store, limits: { streamsPerUser: 1000 } })
-  const far = await startServer({ store, limits: { streamsPerUser: 1000 } })
-  const ended = await near.client.start('s1', { text: 'search' })
-  const all = await readEvents(near.url, ended.runId)
-  expect(all.at(-1)?.type).toBe('run-finish')
-  expect(all.map(({ seq }) => seq)).toEqual(numbers(1, all.length))
-  for (const { url } of [near, far]) {
-    for (let seen = 0; seen <= all.length; seen++) {
-      expect(await readEvents(url, ended.runId, { after: seen })).toEqual(all.slice(seen))
-      expect(await readEvents(url, ended.runId, { lastEventId: seen })).toEqual(all.slice(seen))
+/** The other server on the store. A real process, and a run that lasts longer, are in `npm run test:long`. */
+const OTHERS = [
+  {
+    other: 'another server of the store',
+    startFar: (store: string) => startServer({ store, limits: { streamsPerUser: 1000 } }),
+    ...{ words: 30, pauseMs: 10, isShort: true },
+  },
+  { other: 'another process', startFar: startServerProcess, words: 60, pauseMs: 20, isShort: false },
+]
+
+for (const { other, startFar, words, pauseMs, isShort } of OTHERS) {
+  const title = `the events after every index are exactly the rest, of an ended and of a running run, from the same and from ${other}`
+  test(title, longUnless(isShort), async () => {
+    const store = `sqlite:${await temporaryFolder()}/lango.db`
+    const near = await startServer({ store, limits: { streamsPerUser: 1000 } })
+    const far = await startFar(store)
+    const ended = await near.client.start('s1', { text: 'search' })
+    const all = await readEvents(near.url, ended.runId)
+    expect(all.at(-1)?.type).toBe('run-finish')
+    expect(all.map(({ seq }) => seq)).toEqual(numbers(1, all.length))
+    for (const { url } of [near, far]) {
+      for (let seen = 0; seen <= all.length; seen++) {
+        expect(await readEvents(url, ended.runId, { after: seen })).toEqual(all.slice(seen))
+        expect(await readEvents(url, ended.runId, { lastEventId: seen })).toEqual(all.slice(seen))
+      }
     }
-  }
-  const { runId } = await near.client.start('s2', { text: 'slow 30 10' })
-  const readings = numbers(0, 25).flatMap(seen =>
-    [near, far].map(async ({ url }) => ({ seen, events: await readEvents(url, runId, { after: seen }) })),
-  )
-  const [whole, ...rest] = await Promise.all(readings)
-  const live = whole?.events ?? []
-  expect(live.filter(({ type }) => type === 'text-delta')).toHaveLength(30)
-  for (const { seen, events } of rest) {
-    expect(events.map(({ seq }) => seq)).toEqual(numbers(seen + 1, live.length))
-    expect(events).toEqual(live.slice(seen))
-  }
-})
+    const { runId } = await near.client.start('s2', { text: `slow ${words} ${pauseMs}` })
+    const readings = numbers(0, 25).flatMap(seen =>
+      [near, far].map(async ({ url }) => ({ seen, events: await readEvents(url, runId, { after: seen }) })),
+    )
+    const [whole, ...rest] = await Promise.all(readings)
+    const live = whole?.events ?? []
+    expect(live.filter(({ type }) => type === 'text-delta')).toHaveLength(words)
+    for (const { seen, events } of rest) {
+      expect(events.map(({ seq }) => seq)).toEqual(numbers(seen + 1, live.length))
+      expect(events).toEqual(live.slice(seen))
+    }
+  })
+}
 
 test('a connection that is closed after every event misses and repeats no event', async () => {
   const { client, url } = await startServer()

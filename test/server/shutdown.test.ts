@@ -3,8 +3,9 @@ import { createClient } from '../../src/client/create-client.js'
 import { silentLogger } from '../../src/logger.js'
 import type { RunEvent } from '../../src/run/run-event.js'
 import { serve } from '../../src/server/serve.js'
-import { createTestRuntime, startServer } from '../support/start-server.js'
+import { createTestRuntime, startServer, startServerProcess } from '../support/start-server.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
+import { longUnless } from '../support/tiers.js'
 
 test('closing waits for a run that can finish in time, and its followers get the end', async () => {
   const server = await startServer({ graceMs: 10_000 })
@@ -26,15 +27,26 @@ test('closing waits for a run that can finish in time, and its followers get the
   expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop' })
 })
 
-test('closing sends a reconnect event to the stream of a run that another server executes', async () => {
-  const store = `sqlite:${await temporaryFolder()}/lango.db`
-  const [near, far] = [await startServer({ store, graceMs: 5000 }), await startServer({ store })]
-  const { runId } = await far.client.start('s1', { text: 'hang' })
-  const response = await fetch(`${near.url}/api/runs/${runId}/events`)
-  const [text] = await Promise.all([response.text(), near.close()])
-  expect(text).toContain('"type":"run-start"')
-  expect(text).toMatch(/event: reconnect\nretry: 1000\ndata: \{\}\n\n$/)
-})
+/** The server that executes the run. A real process is in `npm run test:long`. */
+const OTHERS = [
+  { other: 'another server', startOther: (store: string) => startServer({ store }), isShort: true },
+  { other: 'another process', startOther: startServerProcess, isShort: false },
+]
+
+for (const { other, startOther, isShort } of OTHERS)
+  test(
+    `closing sends a reconnect event to the stream of a run that ${other} executes`,
+    longUnless(isShort),
+    async () => {
+      const store = `sqlite:${await temporaryFolder()}/lango.db`
+      const [near, far] = [await startServer({ store, graceMs: 5000 }), await startOther(store)]
+      const { runId } = await far.client.start('s1', { text: 'hang' })
+      const response = await fetch(`${near.url}/api/runs/${runId}/events`)
+      const [text] = await Promise.all([response.text(), near.close()])
+      expect(text).toContain('"type":"run-start"')
+      expect(text).toMatch(/event: reconnect\nretry: 1000\ndata: \{\}\n\n$/)
+    },
+  )
 
 test('closing leaves a run that cannot finish in time to the runtime, and its followers get a reconnect event', async () => {
   const store = `sqlite:${await temporaryFolder()}/lango.db`
@@ -48,27 +60,32 @@ test('closing leaves a run that cannot finish in time to the runtime, and its fo
   expect(await first.runtime.findRun(runId)).toMatchObject({ finished: false, state: 'running' })
 })
 
-test('a client follows a run over a restart of the server on the same port', async () => {
-  const store = `sqlite:${await temporaryFolder()}/lango.db`
-  const runtime = await createTestRuntime(store)
-  const start = (port: number) =>
-    serve({ runtime, port, host: '127.0.0.1', logger: silentLogger, version: '1', graceMs: 0 })
-  const other = await startServer({ store })
-  const { runId } = await other.client.start('s1', { text: 'slow 40 20' })
-  const first = await start(0)
-  const states: string[] = []
-  const seen: number[] = []
-  const client = createClient({ baseUrl: first.url })
-  let second: Awaited<ReturnType<typeof start>> | undefined
-  for await (const event of client.follow(runId, { onConnection: state => states.push(state) })) {
-    seen.push(event.seq)
-    if (seen.length !== 10) continue
-    await first.close()
-    second = await start(first.port)
-  }
-  expect(seen).toEqual(seen.map((_, index) => index + 1))
-  expect(seen).toHaveLength(43)
-  expect(states).toEqual(['open', 'lost', 'open'])
-  await second?.close()
-  await runtime.close()
-})
+for (const { other: name, startOther, isShort } of OTHERS)
+  test(
+    `a client follows a run of ${name} over a restart of the server on the same port`,
+    longUnless(isShort),
+    async () => {
+      const store = `sqlite:${await temporaryFolder()}/lango.db`
+      const runtime = await createTestRuntime(store)
+      const start = (port: number) =>
+        serve({ runtime, port, host: '127.0.0.1', logger: silentLogger, version: '1', graceMs: 0 })
+      const other = await startOther(store)
+      const { runId } = await other.client.start('s1', { text: 'slow 40 20' })
+      const first = await start(0)
+      const states: string[] = []
+      const seen: number[] = []
+      const client = createClient({ baseUrl: first.url })
+      let second: Awaited<ReturnType<typeof start>> | undefined
+      for await (const event of client.follow(runId, { onConnection: state => states.push(state) })) {
+        seen.push(event.seq)
+        if (seen.length !== 10) continue
+        await first.close()
+        second = await start(first.port)
+      }
+      expect(seen).toEqual(seen.map((_, index) => index + 1))
+      expect(seen).toHaveLength(43)
+      expect(states).toEqual(['open', 'lost', 'open'])
+      await second?.close()
+      await runtime.close()
+    },
+  )
