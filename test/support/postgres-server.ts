@@ -3,6 +3,7 @@
  * there it gets the ids of the account `nobody` and, when that account cannot read the binaries, a copy of them.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { rmSync } from 'node:fs'
 import { chown, cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { createServer } from 'node:net'
@@ -64,8 +65,11 @@ export async function startPostgres(
         ...(port ? { port } : {}),
       })
     let server = await start()
-    // An aborted test run must not leave its server running.
-    process.once('exit', () => server.child.kill('SIGQUIT'))
+    // An aborted test run must not leave its server running, nor its data in memory.
+    process.once('exit', () => {
+      server.child.kill('SIGQUIT')
+      rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
+    })
     return {
       url: server.url,
       pid: () => server.child.pid ?? 0,

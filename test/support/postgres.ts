@@ -55,10 +55,11 @@ async function prepareTemplate(): Promise<void> {
     await client.query('SELECT pg_advisory_lock(1)')
     const { rowCount } = await client.query('SELECT FROM pg_database WHERE datname = $1', [TEMPLATE])
     if (rowCount) return
-    const draft = await databaseFrom('template1')
-    const store = await openStore(draft.url)
+    const { pathname } = new URL((await databaseFrom('template1')).url)
+    // Not through a pooler: its connection would remain, and a database that is in use can be neither renamed nor copied.
+    const store = await openStore(Object.assign(new URL(server), { pathname }).href)
     await store.close()
-    await client.query(`ALTER DATABASE ${new URL(draft.url).pathname.slice(1)} RENAME TO ${TEMPLATE}`)
+    await client.query(`ALTER DATABASE ${pathname.slice(1)} RENAME TO ${TEMPLATE}`)
   })
 }
 
