@@ -5,19 +5,18 @@ import { fileURLToPath } from 'node:url'
 import ts from 'typescript'
 import { checkSwitches } from './check-switches.mjs'
 import { checkTwins } from './check-twins.mjs'
-import { openProjects } from './open-projects.mjs'
+import { checkProjects, openProjects } from './open-projects.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const isWhole = process.argv.includes('--types')
-const programs = openProjects(root, { isWhole })
-const wrong = isWhole ? programs.flatMap(program => ts.getPreEmitDiagnostics(program)) : []
-if (wrong.length > 0) {
+const { programs, errors } = isWhole ? checkProjects(root) : { programs: openProjects(root), errors: [] }
+if (errors.length > 0) {
   const host = {
     getCurrentDirectory: () => root,
     getCanonicalFileName: name => name,
     getNewLine: () => '\n',
   }
-  console.error(ts.formatDiagnostics(ts.sortAndDeduplicateDiagnostics(wrong), host))
+  console.error(ts.formatDiagnostics(errors, host))
   process.exit(1)
 }
 const { switches, problems: open } = checkSwitches(root, programs)

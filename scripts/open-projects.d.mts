@@ -1,11 +1,4 @@
 import type ts from 'typescript'
 
-export function openProjects(
-  root: string,
-  options?: {
-    texts?: ReadonlyMap<string, string>
-    projects?: readonly string[]
-    isWhole?: boolean
-  },
-): ts.Program[]
-export function ownFiles(root: string, program: ts.Program): ts.SourceFile[]
+export function openProjects(root: string): ts.Program[]
+export function checkProjects(root: string): { programs: ts.Program[]; errors: readonly ts.Diagnostic[] }

@@ -4,41 +4,77 @@ import { join, relative, sep } from 'node:path'
 import ts from 'typescript'
 
 const PROJECTS = ['tsconfig.json', 'web/tsconfig.json']
+/** What was checked, by the hash of each file: files that have not changed since are not checked again. */
+const CACHE = 'node_modules/.cache/lango-types'
 
-/**
- * A compiler program for each project of the tree, or for those named. `texts` replaces files by name, for tests.
- * `isWhole`: with the tests, the examples and all else that the project includes.
- */
-export function openProjects(root, { texts = new Map(), projects = PROJECTS, isWhole = false } = {}) {
-  return projects
-    .filter(name => existsSync(join(root, name)))
-    .map(name => openProject(root, name, texts, isWhole))
+/** A compiler program for each project of the tree, with the files of the product only. */
+export function openProjects(root) {
+  return configsOf(root).map(({ options, fileNames }) =>
+    ts.createProgram(
+      fileNames.filter(name => isOwn(root, name)),
+      options,
+    ),
+  )
 }
 
-function openProject(root, project, texts, isWhole) {
-  const path = join(root, project)
-  const { config, error } = ts.readConfigFile(path, ts.sys.readFile)
-  const { options, fileNames, errors } = ts.parseJsonConfigFileContent(
-    config,
-    ts.sys,
-    join(path, '..'),
-    undefined,
-    path,
-  )
-  const host = ts.createCompilerHost(options)
-  const { getSourceFile } = host
-  host.getSourceFile = (name, ...rest) => {
-    const text = texts.get(relative(root, name).split(sep).join('/'))
-    return text === undefined
-      ? getSourceFile.call(host, name, ...rest)
-      : ts.createSourceFile(name, text, ts.ScriptTarget.ES2022, true)
-  }
-  return ts.createProgram({
-    rootNames: isWhole ? fileNames : fileNames.filter(name => isOwn(root, name)),
-    options,
-    host,
-    configFileParsingDiagnostics: error ? [error, ...errors] : errors,
+/** The programs of all that the projects include, with tests and examples, and their errors. */
+export function checkProjects(root) {
+  const checked = new Set()
+  const builders = configsOf(root).map(({ path, options, fileNames, errors }) => {
+    const cached = { ...options, incremental: true, tsBuildInfoFile: cacheOf(root, path) }
+    const builder = ts.createIncrementalProgram({
+      rootNames: fileNames,
+      options: cached,
+      configFileParsingDiagnostics: errors,
+      host: ts.createIncrementalCompilerHost(cached),
+    })
+    const found = errorsOf(builder, name => checked.has(name))
+    for (const { fileName } of builder.getSourceFiles()) checked.add(fileName)
+    return { program: builder.getProgram(), errors: found }
   })
+  return {
+    programs: builders.map(({ program }) => program),
+    errors: ts.sortAndDeduplicateDiagnostics(builders.flatMap(({ errors }) => errors)),
+  }
+}
+
+/** As `tsc` reports them, but for files that another project has checked: the page imports sources of the library. */
+function errorsOf(builder, isChecked) {
+  while (builder.getSemanticDiagnosticsOfNextAffectedFile(undefined, file => isChecked(file.fileName)));
+  const own = builder.getSourceFiles().filter(({ fileName }) => !isChecked(fileName))
+  const errors = [
+    ...builder.getConfigFileParsingDiagnostics(),
+    ...builder.getOptionsDiagnostics(),
+    ...builder.getGlobalDiagnostics(),
+    ...own.flatMap(file => [
+      ...builder.getSyntacticDiagnostics(file),
+      ...builder.getSemanticDiagnostics(file),
+    ]),
+  ]
+  // Nothing is emitted but the record of what was checked.
+  builder.emit()
+  return errors
+}
+
+function cacheOf(root, path) {
+  return join(root, CACHE, `${relative(root, path).replaceAll(/[/\\]/g, '-')}.tsbuildinfo`)
+}
+
+function configsOf(root) {
+  return PROJECTS.map(name => join(root, name))
+    .filter(path => existsSync(path))
+    .map(path => {
+      const { config, error } = ts.readConfigFile(path, ts.sys.readFile)
+      const folder = join(path, '..')
+      const { options, fileNames, errors } = ts.parseJsonConfigFileContent(
+        config,
+        ts.sys,
+        folder,
+        undefined,
+        path,
+      )
+      return { path, options, fileNames, errors: error ? [error, ...errors] : errors }
+    })
 }
 
 /** The product's files of a program: src and web/src, without tests. */

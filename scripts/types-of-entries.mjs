@@ -1,9 +1,18 @@
 // The declarations that the entries of the package need, and no others: the compiler writes one file for each module.
-import { readdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+
+/** Copies those of the entries, which are named as in `types`; `change` is applied to each text. */
+export function copyTypes(types, folder, entries, change = text => text) {
+  for (const file of typesOf(entries.map(name => join(types, name)))) {
+    const target = join(folder, relative(types, file))
+    mkdirSync(dirname(target), { recursive: true })
+    writeFileSync(target, change(readFileSync(file, 'utf8')))
+  }
+}
 
 /** The files that declarations import, with themselves. */
-export function typesOf(entries) {
+function typesOf(entries) {
   const seen = new Set()
   const visit = file => {
     if (seen.has(file)) return
@@ -14,18 +23,4 @@ export function typesOf(entries) {
   }
   for (const entry of entries) visit(entry)
   return seen
-}
-
-/** Removes the declarations of a folder that no entry needs, and folders that are empty then. */
-export function pruneTypes(folder, entries) {
-  const needed = typesOf(entries)
-  const visit = place => {
-    for (const entry of readdirSync(place, { withFileTypes: true })) {
-      const path = join(place, entry.name)
-      if (entry.isDirectory()) visit(path)
-      else if (path.endsWith('.d.ts') && !needed.has(path)) rmSync(path)
-    }
-    if (place !== folder && readdirSync(place).length === 0) rmdirSync(place)
-  }
-  visit(folder)
 }

@@ -8,6 +8,7 @@ import { checkStructure } from '../../scripts/check-structure.mjs'
 import { checkSwitches } from '../../scripts/check-switches.mjs'
 import { checkTwins } from '../../scripts/check-twins.mjs'
 import { compareRecords } from '../../scripts/compare-behaviour.mjs'
+import { checkProjects } from '../../scripts/open-projects.mjs'
 import { compareWalk } from '../../scripts/trace-walk.mjs'
 
 const ROOT = join(import.meta.dirname, '../..')
@@ -160,6 +161,28 @@ test('the check of literals refuses one more than recorded, and an allowed one t
     expect.stringContaining('twins: 1 literals stand in two rooms'),
     expect.stringContaining('"lango-agent": src/one, src/two'),
   ])
+})
+
+test('the check of types reports an error again until it is corrected, and checks a file of both projects once', () => {
+  const globals =
+    'Array<T> Boolean CallableFunction Function IArguments NewableFunction Number Object RegExp String'
+  const config = '{ "extends": "../tsconfig.json", "include": ["src", "../src/globals.d.ts"] }'
+  const root = plant({
+    'src/globals.d.ts': globals.replaceAll(/\S+/g, 'interface $& {}'),
+    'src/a.ts': "export const a: number = 'a'\n",
+    'web/tsconfig.json': config,
+    'web/src/page.ts': "import { a } from '../../src/a'\nexport const b: string = a\n",
+  })
+  const errors = () =>
+    checkProjects(root).errors.map(({ file, code }) => [file && relative(root, file.fileName), code])
+  expect(errors()).toEqual([
+    ['src/a.ts', 2322],
+    ['web/src/page.ts', 2322],
+  ])
+  expect(errors()).toHaveLength(2)
+  writeFileSync(join(root, 'src/a.ts'), "export const a: string = 'a'\n")
+  expect(errors()).toEqual([])
+  expect(errors()).toEqual([])
 })
 
 /** Files that handle every run event; docs/architecture.md lists them, too. */
