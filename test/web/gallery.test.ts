@@ -34,7 +34,7 @@ async function visit(options = {}): Promise<Page> {
 
 test('a broken history of the gallery is refused as it is, and repaired and answered through Lango', async () => {
   const page = await visit()
-  await page.getByRole('button', { name: /Killed in mid-tool/ }).click()
+  await page.getByRole('button', { name: /^Killed in mid-tool/ }).click()
   const notice = page.getByRole('region', { name: 'A broken history' })
   await notice.getByRole('button', { name: 'Send it as it is' }).click()
   await notice.getByText(/must be followed by tool messages/).waitFor()
@@ -99,10 +99,10 @@ test.each([
   ['phone', { viewport: { width: 390, height: 844 } }],
 ])('the gallery shows its cards and the refusal without overflow, in %s', LONG, async (name, options) => {
   const page = await visit(options)
-  await page.getByRole('button', { name: /Lost ids/ }).waitFor()
+  await page.getByRole('button', { name: /^Lost ids/ }).waitFor()
   await checkAccessible(page)
   await keepPicture(page, `gallery-${name}`)
-  await page.getByRole('button', { name: /Lost ids/ }).click()
+  await page.getByRole('button', { name: /^Lost ids/ }).click()
   const notice = page.getByRole('region', { name: 'A broken history' })
   await notice.getByRole('button', { name: 'Send it as it is' }).click()
   await notice.getByText(/tool_use/).waitFor()
