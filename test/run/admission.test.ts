@@ -56,7 +56,7 @@ describe.each(Object.keys(PLACES))('on %s', place => {
     return [await open(url), await open(url), randomUUID()]
   }
 
-  test('a run that was started is followed to its end, here and elsewhere', async () => {
+  test('a run that was started is followed to its end in its own process and in another', async () => {
     const [near, far, sessionId] = await twoRuntimes()
     const { runId } = await near.start({ sessionId, text: 'slow 20 2' })
     const [here, there] = await Promise.all([collect(near.follow(runId)), collect(far.follow(runId))])
@@ -101,7 +101,7 @@ describe.each(Object.keys(PLACES))('on %s', place => {
     expect(await userTexts(near.store, sessionId)).toEqual(['hang', 'say 2', 'say 3'])
   })
 
-  test('a server that is ready executes what was left queued', async () => {
+  test('a runtime that is ready executes runs that were left queued', async () => {
     const url = (await PLACES[place]?.()) ?? ''
     const sessionId = randomUUID()
     const store = await openStore(url)

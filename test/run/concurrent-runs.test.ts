@@ -14,7 +14,7 @@ const DATABASES = [
     open: async () => ({ url: `sqlite:${join(await temporaryFolder(), 'many.db')}`, drop: async () => {} }),
   },
   { name: 'PostgreSQL', open: createDatabase },
-]
+] as const
 
 /** Half of the runs in each of two processes; each session gets as many. */
 async function expectWholeTurns(
@@ -48,10 +48,8 @@ async function expectWholeTurns(
   await database.drop()
 }
 
-test.each(DATABASES)(
-  '12 runs over 3 sessions in 2 processes on $name leave whole turns in sequence',
-  database => expectWholeTurns(database, { runs: 12, sessions: 3 }),
-)
+test('12 runs over 3 sessions in 2 processes on SQLite leave whole turns in sequence', () =>
+  expectWholeTurns(DATABASES[0], { runs: 12, sessions: 3 }))
 
 test.each(DATABASES)(
   '100 runs over 10 sessions in 2 processes on $name leave whole turns in sequence',

@@ -65,7 +65,7 @@ describe.each(Object.keys(PLACES))('on %s', place => {
     expect(await near.findRun(runId)).toMatchObject({ state: 'finished', dueAt: at.getTime() })
   })
 
-  test('a time that is over means now; stop ends a run before its time; resume begins it before', async () => {
+  test('a run for a past time begins at once; stop ends a run before its time, and resume begins it before', async () => {
     const runtime = await open(await newPlace())
     const sessionId = randomUUID()
     const past = await runtime.start({ sessionId, text: 'say 3', at: 1 })
@@ -81,7 +81,7 @@ describe.each(Object.keys(PLACES))('on %s', place => {
     expect(await userTexts(runtime, sessionId)).toEqual(['say 3', 'say 5'])
   })
 
-  test('run({ at }) streams from its time on; leaving it before ends the run', async () => {
+  test('run({ at }) streams from its time on, and a reader that leaves before ends the run', async () => {
     const runtime = await open(await newPlace())
     const sessionId = randomUUID()
     const events = await collect(runtime.run({ sessionId, text: 'say 1', at: Date.now() + 50 }))
@@ -123,7 +123,7 @@ describe.each(Object.keys(PLACES))('on %s', place => {
     },
   )
 
-  test('a closed runtime leaves its run in the store', async () => {
+  test('a closed runtime leaves a run that is not due in the store', async () => {
     const url = await newPlace()
     const runtime = await createTestRuntime(url)
     const sessionId = randomUUID()

@@ -115,7 +115,7 @@ describe.each(Object.keys(PLACES))('on %s', place => {
     expect(state?.next).toEqual([ELEVEN + 2 * HOUR, ELEVEN + 3 * HOUR, ELEVEN + 4 * HOUR])
   })
 
-  test('two processes with different clocks: one run for each tick', async () => {
+  test('two processes with different clocks have one run for each tick', async () => {
     const { runtime, process } = await newStage()
     const schedule = everyHour()
     const [one, two] = [await process([schedule], ELEVEN - 1), await process([schedule], ELEVEN - 1)]
@@ -128,7 +128,7 @@ describe.each(Object.keys(PLACES))('on %s', place => {
     ['skip', []],
     ['latest', [3]],
     ['all', [1, 2, 3]],
-  ] as const)('missed ticks: %s', async (missed, made) => {
+  ] as const)('missed ticks are made up for by the policy %s', async (missed, made) => {
     const { runtime, process } = await newStage()
     const schedule = everyHour({ missed })
     const one = await process([schedule], ELEVEN - 1)
@@ -161,7 +161,7 @@ describe.each(Object.keys(PLACES))('on %s', place => {
     expect(started).toEqual(Array.from({ length: 100 }, (_, index) => ELEVEN + (index + 51) * MINUTE))
   })
 
-  test('a tick whose run before has not ended waits in the queue, or is left out', async () => {
+  test('a tick whose previous run has not ended waits in the queue, or is left out with overlap: skip', async () => {
     const { runtime, process } = await newStage()
     const queue = everyHour({ text: 'hang' })
     const skip = everyHour({ text: 'hang', overlap: 'skip' })
@@ -181,7 +181,7 @@ describe.each(Object.keys(PLACES))('on %s', place => {
     for (const run of await runtime.store.runs.listRuns(key)) await runtime.stop(run.runId)
   })
 
-  test('a session of its own for each tick; run now; an unknown name', async () => {
+  test('session: new gives each tick its own session, and runNow refuses an unknown name', async () => {
     const { runtime, process } = await newStage()
     const schedule = everyHour({ session: 'new' })
     const one = await process([schedule], ELEVEN - 1)
@@ -193,7 +193,7 @@ describe.each(Object.keys(PLACES))('on %s', place => {
     await expect(one.all.runNow('nothing')).rejects.toThrow(`Known: ${schedule.name}`)
   })
 
-  test('a schedule with other times, and one that is removed, leave nothing behind', async () => {
+  test('a schedule that is changed or removed leaves no missed ticks behind', async () => {
     const { runtime, process } = await newStage()
     const schedule = everyHour({ missed: 'all' })
     await (await process([schedule], ELEVEN - 1)).at(ELEVEN)
@@ -257,7 +257,7 @@ const TICKS =
 test.each(['SQLite'])(TICKS, expectOneRunPerTick)
 test.each(['PostgreSQL'])(TICKS, LONG, expectOneRunPerTick)
 
-test('a runtime sends its schedules when it is ready, and lists them', async () => {
+test('a runtime that is ready begins its schedules and lists them', async () => {
   const options: RuntimeOptions = {
     store: 'memory:',
     providers: { play: obedientProvider },
@@ -281,7 +281,7 @@ test('a runtime sends its schedules when it is ready, and lists them', async () 
   await expect((await runtime.schedules()).runNow('reprot')).rejects.toBeInstanceOf(AgentError)
 })
 
-test('GET /api/schedules lists those of the caller', async () => {
+test('GET /api/schedules lists the schedules of the caller', async () => {
   const { url, runtime } = await startServer({
     schedules: [
       { name: 'mine', cron: '0 9 * * *', session: 's', text: 'say 1' },
@@ -296,7 +296,7 @@ test('GET /api/schedules lists those of the caller', async () => {
   expect(await (await runtime.schedules()).list()).toHaveLength(2)
 })
 
-test('a store without schedules refuses them', async () => {
+test('createRuntime refuses schedules on a store that cannot keep them', async () => {
   const store = await openStore('memory:')
   Object.assign(store, { schedules: undefined })
   const schedules = [{ name: 'a', cron: '0 9 * * *', session: 's', text: 't' }]

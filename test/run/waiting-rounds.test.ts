@@ -203,7 +203,7 @@ test('a long-running tool makes the run wait; an object is its result', async ()
 })
 
 test.each([[['broken']], [['broken', 'pay']]])(
-  'of %s the long-running tool that fails has its error for a result, and nobody waits for another',
+  'of the calls %s, the long-running tool that fails has its error as its result, and the run does not wait for it',
   async calls => {
     const store = await openStore('memory:')
     const done: string[] = []
@@ -220,7 +220,7 @@ test.each([[['broken']], [['broken', 'pay']]])(
   },
 )
 
-test('several requests are answered one after the other; the id of the call itself works too', async () => {
+test('several confirmations are answered one after the other, by their own id or that of their call', async () => {
   const store = await openStore('memory:')
   const done: string[] = []
   const { runtime } = await office({ store, done, calls: ['pay', 'send', 'log'] })
@@ -241,7 +241,7 @@ test('several requests are answered one after the other; the id of the call itse
   expect(await store.runs.signalled?.([runId])).toEqual([])
 })
 
-test('the result of an agent as a tool beside one that needs a confirmation is kept', async () => {
+test('the result of an agent tool is kept when another call of its message needs a confirmation', async () => {
   const store = await openStore('memory:')
   const done: string[] = []
   const first = await office({ store, done, calls: ['helper', 'pay'] })
@@ -258,7 +258,7 @@ test('the result of an agent as a tool beside one that needs a confirmation is k
   expect(sent).toContain('{"done":"pay"}')
 })
 
-test('the result of a tool beside one that needs a confirmation is kept', async () => {
+test('the result of a tool is kept when another call of its message needs a confirmation', async () => {
   const store = await openStore('memory:')
   const done: string[] = []
   const { runtime, provider } = await office({ store, done, calls: ['log', 'pay'] })
@@ -272,7 +272,7 @@ test('the result of a tool beside one that needs a confirmation is kept', async 
   expect(sent).toContain('{"done":"pay"}')
 })
 
-test('a caller that is asked answers in the run', async () => {
+test('onApproval answers a confirmation within the run', async () => {
   const store = await openStore('memory:')
   const done: string[] = []
   const { runtime } = await office({ store, done })
@@ -285,7 +285,7 @@ test('a caller that is asked answers in the run', async () => {
   expect({ asked, done, finishReason }).toEqual({ asked: ['pay'], done: ['pay'], finishReason: 'stop' })
 })
 
-test('a caller that answers while it reads the events gets the rest of them', async () => {
+test('a caller that answers a confirmation while it reads the events gets the rest of them', async () => {
   const store = await openStore('memory:')
   const done: string[] = []
   const { runtime } = await office({ store, done })
@@ -300,7 +300,7 @@ test('a caller that answers while it reads the events gets the rest of them', as
 })
 
 test.each(['queue', 'reject'] as const)(
-  'the next message may have the answer (%s): it ends the run that waits',
+  'the next message (whenBusy: %s) may hold the answer, and ends the run that waits',
   async whenBusy => {
     const store = await openStore('memory:')
     const done: string[] = []
@@ -321,7 +321,7 @@ test.each(['queue', 'reject'] as const)(
   },
 )
 
-test('a message that talks past a confirmation is answered; the confirmation stays open', async () => {
+test('a message that does not answer a long-running tool is answered, and ends the run that waits', async () => {
   const store = await openStore('memory:')
   const done: string[] = []
   const { runtime } = await office({ store, done, calls: ['order'] })
@@ -342,7 +342,7 @@ test('a run that waits between rounds can be stopped', async () => {
   expect(done).toEqual([])
 })
 
-test('without resuming, a confirmation ends the run', async () => {
+test('with runs.resume: false a confirmation ends the run', async () => {
   const store = await openStore('memory:')
   const { runtime } = await office({ store, done: [], resume: false })
   expect((await collect(runtime, { text: 'Go.' })).at(-1)).toMatchObject({
@@ -358,7 +358,7 @@ test.each([
   ],
   [['ask'], ['ask']],
 ])(
-  'of %s the tool that requests a confirmation while it runs is executed again with the answer',
+  'of the calls %s, the tool that requests a confirmation while it runs is executed again with the answer',
   async (calls, order) => {
     const store = await openStore('memory:')
     const done: string[] = []
