@@ -61,8 +61,8 @@ test('axe finds nothing in the states of the chat, dark and 390 pixels wide', LO
 async function checkStates(screen: BrowserContextOptions): Promise<void> {
   const page = await openCleanPage({ url: server.url, ...screen })
   const isPhone = screen.viewport !== undefined
-  await page.waitForSelector('.composer')
-  await checkAccessible(page, 'empty')
+  await page.getByRole('button', { name: /^Killed in mid-tool/ }).waitFor()
+  await checkAccessible(page, 'empty, with the gallery')
 
   await say(page, 'Show me everything')
   await page.locator('.answer-footer').waitFor()
