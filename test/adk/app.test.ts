@@ -10,7 +10,6 @@ import { createRuntime } from '../../src/runtime/runtime.js'
 import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
 import { startStrictProvider } from '../../src/testing/start-strict-provider.js'
 import { lango } from '../cli/lango.js'
-import { BUILT_ADK } from '../support/built-lango.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 
 const SECRET = 'sk-live-4242'
@@ -143,7 +142,7 @@ function appOf(rootAgent: LlmAgent, isResumable: boolean): Partial<RuntimeOption
 test.each(['app', 'rootApp'])('`lango run --agent` runs the app that a file exports as `%s`', async name => {
   const { server, providers } = await gemini()
   const cwd = await temporaryFolder()
-  const source = `import { App, BasePlugin, LlmAgent } from '${BUILT_ADK}'
+  const source = `import { App, BasePlugin, LlmAgent } from '@google/adk'
     class Redaction extends BasePlugin {
       async onUserMessageCallback({ userMessage }) {
         return { ...userMessage, parts: [{ text: userMessage.parts[0].text.replaceAll('${SECRET}', '[redacted]') }] }

@@ -30,14 +30,17 @@ test.each([
   ['bun.lock', 'bun add openai@6 pg@8'],
   ['bun.lockb', 'bun add openai@6 pg@8'],
   ['README.md', 'npm install openai@6 pg@8'],
-])('the lock file %s chooses the package manager, from a folder below too', async (file, command) => {
-  const folder = await project({ [file]: '' })
-  await mkdir(join(folder, 'src'))
-  expect(commandIn(folder)).toBe(command)
-  expect(planInstallation(['openai'], { cwd: join(folder, 'src'), env: {} }).folder).toBe(folder)
-})
+])(
+  'for lango add, the lock file %s chooses the package manager, from a folder below too',
+  async (file, command) => {
+    const folder = await project({ [file]: '' })
+    await mkdir(join(folder, 'src'))
+    expect(commandIn(folder)).toBe(command)
+    expect(planInstallation(['openai'], { cwd: join(folder, 'src'), env: {} }).folder).toBe(folder)
+  },
+)
 
-test('without a lock file package.json chooses, then what started the command', async () => {
+test('without a lock file, package.json chooses the package manager, then the program that started lango add', async () => {
   const named = await project({ 'package.json': '{ "packageManager": "pnpm@10.1.0+sha512.abc" }' })
   expect(commandIn(named, { env: { npm_config_user_agent: 'yarn/4.0.0 npm/? node/v20' } })).toMatch(
     /^pnpm add /,
@@ -50,7 +53,7 @@ test('without a lock file package.json chooses, then what started the command', 
   expect(commandIn(await project({ 'package.json': 'no JSON' }))).toMatch(/^npm install /)
 })
 
-test('a global Lango gets global packages, one from a cache is installed with them', async () => {
+test('lango add installs global packages for a global Lango, and Lango itself for one from a cache', async () => {
   const empty = await temporaryFolder()
   const prefix = await temporaryFolder()
   const installed = join(prefix, 'lib/node_modules/lango')
@@ -74,7 +77,7 @@ async function projectWith(versions: Readonly<Record<string, string>>): Promise<
 test.each([
   ['the newest major of one', { openai: '7.55.0' }, 'npm install pg@8'],
   ['both', { openai: '6.50.1', pg: '8.23.1' }, undefined],
-])('installed packages stay as they are: %s', async (_title, versions, command) => {
+])('lango add leaves installed packages as they are: %s', async (_title, versions, command) => {
   const { manager, args, kept, isComplete } = planInstallation(['openai', 'postgres'], {
     cwd: await projectWith(versions),
     env: {},
@@ -83,7 +86,7 @@ test.each([
   expect(Object.fromEntries(kept.map(({ name, version }) => [name, version]))).toEqual(versions)
 })
 
-test('the packages of OpenTelemetry 3 serve as those of version 2', async () => {
+test('lango add accepts the packages of OpenTelemetry 3 in place of those of version 2', async () => {
   const cwd = await projectWith({
     '@opentelemetry/exporter-trace-otlp-http': '0.301.0',
     '@opentelemetry/resources': '3.1.1',
@@ -92,14 +95,17 @@ test('the packages of OpenTelemetry 3 serve as those of version 2', async () => 
   expect(planInstallation(['telemetry'], { cwd, env: {} }).isComplete).toBe(true)
 })
 
-test.each(['5.20.0', '6.48.0', '8.0.0'])('openai %s is not replaced: the error says how', async version => {
-  const cwd = await projectWith({ openai: version })
-  const { code, stdout, stderr } = await lango(['add', 'openai', 'pg'], { cwd })
-  expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-  expect(stderr).toBe(
-    `lango: openai ${version} is installed, and Lango works with ^6.49.0 || ^7.0.0. Nothing was changed; to replace it, run: npm install openai@6\n`,
-  )
-})
+test.each(['5.20.0', '6.48.0', '8.0.0'])(
+  'lango add does not replace openai %s, and says how to',
+  async version => {
+    const cwd = await projectWith({ openai: version })
+    const { code, stdout, stderr } = await lango(['add', 'openai', 'pg'], { cwd })
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toBe(
+      `lango: openai ${version} is installed, and Lango works with ^6.49.0 || ^7.0.0. Nothing was changed; to replace it, run: npm install openai@6\n`,
+    )
+  },
+)
 
 test.each([
   ['6.49.0', '^6.49.0 || ^7.0.0', true],
@@ -112,11 +118,11 @@ test.each([
   ['0.400.0', '>=0.205.0 <0.400.0', false],
   ['2.11.0-development.0', '^2.1.0', true],
   ['1.2.3', '1.2.3', true],
-])('%s in %s: %s', (version, range, expected) => {
+])('version %s in range %s: %s', (version, range, expected) => {
   expect(isInRange(version, range)).toBe(expected)
 })
 
-test('names, providers and packages are understood, others are refused with a suggestion', async () => {
+test('lango add takes names, providers and packages, and refuses others with a suggestion', async () => {
   const cwd = await project()
   const printed = async (...words: string[]) => {
     const { stdout, stderr } = await lango(['add', ...words, '--print'], { cwd })
@@ -138,7 +144,7 @@ test('names, providers and packages are understood, others are refused with a su
   })
 })
 
-test('without a name it lists what can be added, with the versions that are there', async () => {
+test('lango add without a name lists what can be added, with the installed versions', async () => {
   const cwd = await temporaryFolder()
   const file = await installWithoutPeers(cwd, ['openai'])
   const { stdout } = await langoProcess(['add', '--json'], { cwd, file })
@@ -168,7 +174,7 @@ test('without a name it lists what can be added, with the versions that are ther
   })
 })
 
-test('a package manager that fails or is not there', async () => {
+test('lango add reports a package manager that fails or is not installed', async () => {
   const cwd = await temporaryFolder()
   const file = await installWithoutPeers(cwd)
   const offline = { npm_config_registry: 'http://127.0.0.1:9/', npm_config_fetch_retries: '0' }

@@ -6,7 +6,7 @@ import { openStore } from '../../src/store/open-store.js'
 import { startStrictProvider } from '../../src/testing/start-strict-provider.js'
 import type { Script } from '../../src/testing/strict/script.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
-import { lango, type Outcome } from './lango.js'
+import { lango, langoProcess, type Outcome } from './lango.js'
 
 const ROOT = join(import.meta.dirname, '../..')
 const SAMPLES = join(ROOT, 'test/fixtures/adk-samples')
@@ -132,14 +132,19 @@ interface Project {
 }
 
 /** A folder as ADK's quick start makes it, with one agent file. */
-async function project(name: string, script: Script = [], type = 'module'): Promise<Project> {
+async function sampleFolder(name: string, type = 'module'): Promise<string> {
   const cwd = await temporaryFolder()
-  const server = await startStrictProvider({ profile: 'gemini-2', script })
-  onTestFinished(() => server.close())
   await symlink(join(ROOT, 'node_modules'), join(cwd, 'node_modules'))
   await writeFile(join(cwd, 'package.json'), JSON.stringify({ type, main: `${name}.ts` }))
   await copyFile(join(SAMPLES, `${name}.ts`), join(cwd, `${name}.ts`))
-  // Providers read keys from the environment of the process; the first test gives them there.
+  return cwd
+}
+
+/** Such a folder with a configuration: a command in this process finds no key in its environment. */
+async function project(name: string, script: Script = [], type = 'module'): Promise<Project> {
+  const cwd = await sampleFolder(name, type)
+  const server = await startStrictProvider({ profile: 'gemini-2', script })
+  onTestFinished(() => server.close())
   const providers = { gemini: { apiKey: 'key', baseUrl: server.baseUrl } }
   await writeFile(join(cwd, 'lango.config.json'), JSON.stringify({ providers }))
   return {
@@ -151,7 +156,7 @@ async function project(name: string, script: Script = [], type = 'module'): Prom
 }
 
 test.each(Object.entries(SIMPLE))(
-  '%s runs unchanged',
+  'the ADK sample %s runs unchanged',
   async (name, { script, out, says = [], text = 'tides' }) => {
     const { run, violations, file } = await project(name, script)
     const outcome = await run('run', '--agent', file, text)
@@ -160,6 +165,18 @@ test.each(Object.entries(SIMPLE))(
     expect(violations()).toEqual([])
   },
 )
+
+test('a process with the key and the address in .env and the environment runs weather-and-time unchanged', async () => {
+  const { script = [], out } = SIMPLE['weather-and-time'] ?? expect.unreachable()
+  const cwd = await sampleFolder('weather-and-time')
+  const server = await startStrictProvider({ profile: 'gemini-2', script })
+  onTestFinished(() => server.close())
+  await writeFile(join(cwd, '.env'), 'GEMINI_API_KEY=key\n')
+  const env = { GOOGLE_GEMINI_BASE_URL: server.baseUrl, LANGO_STORE: 'sqlite:./lango.db' }
+  const outcome = await langoProcess(['run', '--agent', './weather-and-time.ts', 'tides'], { cwd, env })
+  expect(outcome, outcome.stderr).toMatchObject({ code: 0, stdout: out })
+  expect(server.violations).toEqual([])
+})
 
 test('an agent file in a folder of CommonJS uses the same ADK', async () => {
   const { run, file } = await project('graph-nested', [], 'commonjs')
@@ -191,7 +208,7 @@ function waiting({ stderr }: Outcome): [runId: string, callId: string] {
   return [runId, callId]
 }
 
-test('reimburse: the confirmation that the tool asks for is given by another process', async () => {
+test('reimburse: the confirmation that the tool asks for is given by another command', async () => {
   const call = { toolCalls: [{ name: 'reimburse', args: { amount: '600' } }] }
   const { run, violations, file } = await project('reimburse', [call, { text: 'Paid.' }])
   const asked = await run('run', '--agent', file, '--wait', 'Pay 600')
@@ -204,7 +221,7 @@ test('reimburse: the confirmation that the tool asks for is given by another pro
   expect(violations()).toEqual([])
 })
 
-test('approval-ticket: the result of the long-running tool is given by another process', async () => {
+test('approval-ticket: the result of the long-running tool is given by another command', async () => {
   const call = { toolCalls: [{ name: 'ask_for_approval', args: { purpose: 'meals', amount: 200 } }] }
   const pay = { toolCalls: [{ name: 'pay', args: { purpose: 'meals', amount: 200 } }] }
   const script = [call, { text: 'I have asked.' }, pay, { text: 'Paid.' }]
@@ -224,7 +241,7 @@ function sessionOf({ stderr }: Outcome): string {
 test.each([
   ['graph-question', '{"result":"21"}', 'Twice: 42\n', 'the workflow asks: Enter a number:'],
   ['graph-approval', '{"result":"Yes"}', 'Approved\n', 'the workflow asks: Approve this request (Yes/No)'],
-])('%s: the question is answered by another process', async (name, answer, out, question) => {
+])('%s: the question is answered by another command', async (name, answer, out, question) => {
   const { run, file } = await project(name)
   const asked = await run('run', '--agent', file, 'go')
   expect(asked.code).toBe(0)

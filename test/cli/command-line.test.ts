@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { type CommandSpec, longName, optionsOf } from '../../src/cli/command.js'
 import { helpText, parseCommandLine } from '../../src/cli/command-line.js'
 import { LANGO } from '../../src/cli/commands.js'
@@ -16,58 +16,56 @@ function everyCommand(command: CommandSpec, path = command.name): [path: string,
   return [[path, command], ...below]
 }
 
-describe('help', () => {
-  test.each(everyCommand(LANGO))('of %s teaches with an example and fits 80 columns', (path, command) => {
-    const text = helpText(command, path, 80)
-    expect(text).toContain(`Usage: ${path}`)
-    expect(text).toContain('Examples:')
-    for (const { flags } of optionsOf(command)) expect(text).toContain(flags)
-    for (const line of text.split('\n')) expect(line.length, line).toBeLessThanOrEqual(80)
-  })
+test.each(everyCommand(LANGO))('the help of %s has an example and fits 80 columns', (path, command) => {
+  const text = helpText(command, path, 80)
+  expect(text).toContain(`Usage: ${path}`)
+  expect(text).toContain('Examples:')
+  for (const { flags } of optionsOf(command)) expect(text).toContain(flags)
+  for (const line of text.split('\n')) expect(line.length, line).toBeLessThanOrEqual(80)
+})
 
-  test.each(everyCommand(LANGO))('of %s has examples that are read without a complaint', (_path, command) => {
-    for (const [line] of command.examples) {
-      const words = /lango( [^|<>]*)?/
-        .exec(line.replace(/^source /, ''))?.[0]
-        .split(/ (?=(?:[^"]*"[^"]*")*[^"]*$)/)
-      const args = (words ?? [])
-        .slice(1)
-        .filter(word => word !== '')
-        .map(word => word.replaceAll(/["()]/g, ''))
-      expect(() => parseCommandLine(LANGO, args), line).not.toThrow()
-    }
-  })
+test.each(everyCommand(LANGO))('the examples in the help of %s are valid command lines', (_path, command) => {
+  for (const [line] of command.examples) {
+    const words = /lango( [^|<>]*)?/
+      .exec(line.replace(/^source /, ''))?.[0]
+      .split(/ (?=(?:[^"]*"[^"]*")*[^"]*$)/)
+    const args = (words ?? [])
+      .slice(1)
+      .filter(word => word !== '')
+      .map(word => word.replaceAll(/["()]/g, ''))
+    expect(() => parseCommandLine(LANGO, args), line).not.toThrow()
+  }
+})
 
-  test('and version are printed without loading a parser, a schema, ADK, an SDK or a driver', async () => {
-    const cwd = await temporaryFolder()
-    const env = {
-      REFUSED_PACKAGES: '^(@|zod|hono|openai|pg|yaml|pino|commander|cli-table3|node:(crypto|sqlite|http))',
-    }
-    const [version, help, short, long] = await Promise.all([
-      langoProcess(['--version'], { cwd, env, imports: [GUARD] }),
-      langoProcess(['--help'], { cwd, env, imports: [GUARD] }),
-      langoProcess(['help', 'sessions', 'list'], { cwd, env, imports: [GUARD] }),
-      langoProcess(['sessions', 'list', '--help'], { cwd, env, imports: [GUARD] }),
-    ])
-    expect(version).toMatchObject({ code: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/), stderr: '' })
-    expect(help).toMatchObject({
-      code: 0,
-      stdout: expect.stringContaining('lango run "Summarise this"'),
-      stderr: '',
-    })
-    expect(short.stdout).toBe(long.stdout)
+test('help and version are printed without loading a parser, a schema, ADK, an SDK or a driver', async () => {
+  const cwd = await temporaryFolder()
+  const env = {
+    REFUSED_PACKAGES: '^(@|zod|hono|openai|pg|yaml|pino|commander|cli-table3|node:(crypto|sqlite|http))',
+  }
+  const [version, help, short, long] = await Promise.all([
+    langoProcess(['--version'], { cwd, env, imports: [GUARD] }),
+    langoProcess(['--help'], { cwd, env, imports: [GUARD] }),
+    langoProcess(['help', 'sessions', 'list'], { cwd, env, imports: [GUARD] }),
+    langoProcess(['sessions', 'list', '--help'], { cwd, env, imports: [GUARD] }),
+  ])
+  expect(version).toMatchObject({ code: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/), stderr: '' })
+  expect(help).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining('lango run "Summarise this"'),
+    stderr: '',
   })
+  expect(short.stdout).toBe(long.stdout)
+})
 
-  test('sessions are listed without loading the schema, ADK or an SDK, also with a JSON configuration', async () => {
-    const cwd = await temporaryFolder()
-    const { writeFile } = await import('node:fs/promises')
-    await writeFile(join(cwd, 'lango.config.json'), '{ "store": "sqlite:./kept.db", "app": "shop" }')
-    const env = {
-      REFUSED_PACKAGES: '^(@google|@anthropic|@hono|@earendil|@clack|zod|hono|openai|pg|yaml|pino)',
-    }
-    const listed = await langoProcess(['sessions', 'list'], { cwd, env, imports: [GUARD] })
-    expect(listed).toMatchObject({ code: 0, stdout: '', stderr: 'No sessions in the app "shop".\n' })
-  })
+test('sessions are listed without loading the schema, ADK or an SDK, also with a JSON configuration', async () => {
+  const cwd = await temporaryFolder()
+  const { writeFile } = await import('node:fs/promises')
+  await writeFile(join(cwd, 'lango.config.json'), '{ "store": "sqlite:./kept.db", "app": "shop" }')
+  const env = {
+    REFUSED_PACKAGES: '^(@google|@anthropic|@hono|@earendil|@clack|zod|hono|openai|pg|yaml|pino)',
+  }
+  const listed = await langoProcess(['sessions', 'list'], { cwd, env, imports: [GUARD] })
+  expect(listed).toMatchObject({ code: 0, stdout: '', stderr: 'No sessions in the app "shop".\n' })
 })
 
 test.each([
@@ -86,7 +84,7 @@ test.each([
     ['sessions', 'list', 'extra'],
     `'lango sessions list' takes no arguments, but got "extra". See 'lango sessions list --help'.`,
   ],
-])('%j is refused in one sentence', (args, message) => {
+])('the command line %j is refused in one sentence', (args, message) => {
   expect(() => parseCommandLine(LANGO, args)).toThrow(message)
 })
 
@@ -111,11 +109,11 @@ test.each([
   [['run', '--', '--json'], 'lango run', ['--json'], {}],
   [['run', '--no-color', 'hi'], 'lango run', ['hi'], { color: false }],
   [['sessions', 'import', '-'], 'lango sessions import', ['-'], {}],
-])('%j means %s', (args, path, words, flags) => {
+])('the command line %j calls %s', (args, path, words, flags) => {
   expect(parseCommandLine(LANGO, args)).toMatchObject({ path, words, flags })
 })
 
-test('an error is one line, data with --json, and has a stack with --debug alone', async () => {
+test('an error of a command is one line, data with --json, and has a stack trace only with --debug', async () => {
   const cwd = await temporaryFolder()
   const args = ['sessions', 'list', '--limit', '0']
   const message = '--limit is "0", but must be a whole number of at least 1.'

@@ -125,7 +125,7 @@ test('a restore keeps the earlier database, and refuses a database in use and wh
   expect(await contents(cwd, kept)).toEqual(['secret 0', 'secret 1', 'later 0'])
 })
 
-test('for PostgreSQL the commands print what to run, without the password, and exit with 3', async () => {
+test('lango backup and restore of PostgreSQL print what to run, without the password, and exit with 3', async () => {
   const cwd = await temporaryFolder()
   const store = 'postgres://ann:hush@db.example:5432/lango?pool=4&sslmode=require'
   const dump = await lango(['backup', 'my copy', '--store', store], { cwd })
@@ -140,7 +140,7 @@ test('for PostgreSQL the commands print what to run, without the password, and e
   expect(dump.stdout + dump.stderr + load.stdout + load.stderr).not.toContain('hush')
 })
 
-test('lango erase wants a user and a yes, and prints a receipt', async () => {
+test('lango erase needs a user and --yes, and prints a receipt', async () => {
   const cwd = await temporaryFolder()
   await fill(`sqlite:${join(cwd, 'lango.db')}`, 3)
   expect(await lango(['erase', '--yes'], { cwd })).toMatchObject({

@@ -7,7 +7,7 @@ vi.mock(import('../../src/testing/start-strict-provider.js'), async original => 
   return { startStrictProvider: options => startStrictProvider({ ...options, faults: [{ kind: 'auth' }] }) }
 })
 
-test('a run that fails is shown with its error, and the exit code is 1', async () => {
+test('lango demo shows the error of a run that fails and exits with 1', async () => {
   const { code, text: printed } = await captured(io => demo(io, ['lost-ids'], {}))
   expect(code).toBe(1)
   expect(printed).toMatch(/ {2}as it is {5}anthropic-4\.6 answers 401: /)

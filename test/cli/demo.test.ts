@@ -31,7 +31,7 @@ test('lango demo NAME prints the error of the provider, the repair and the answe
   expect(stdout).not.toContain('killed-in-mid-tool')
 })
 
-test('a name that there is not is refused with those that there are', async () => {
+test('lango demo refuses an unknown name with the list of names', async () => {
   const { code, stdout, stderr } = await lango(['demo', 'nope'], { cwd: await temporaryFolder() })
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
   expect(stderr).toMatch(/There is no broken session "nope"\. Choose one of: killed-in-mid-tool, /)

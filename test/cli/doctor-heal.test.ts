@@ -1,12 +1,11 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { heal } from '../../src/runtime/heal/heal.js'
 import { lintMessages } from '../../src/runtime/lint.js'
 import type { Message } from '../../src/session/message.js'
 import { assistant, call, MALFORMED_HISTORIES, result, tool, user } from '../fixtures/malformed-histories.js'
 import { malformedHistory } from '../properties/malformed-histories.js'
+import { LONG } from '../support/tiers.js'
 import { storedHistory } from './doctor-stored-history.js'
-
-const rows = MALFORMED_HISTORIES.map(row => ({ ...row, name: `row ${row.row}: ${row.title}` }))
 
 /** A stored session is judged as if a user message followed: then these are legal as they stand. */
 const LEGAL_BEFORE_A_USER = new Set([33, 34, 53, 54])
@@ -22,17 +21,19 @@ function codes(messages: readonly Message[]): Set<string> {
   return new Set([...found, ...heal(messages).changes.map(({ code }) => code)])
 }
 
-describe.each(rows)('$name', ({ row, history, code }) => {
+for (const { row, title, history, code } of MALFORMED_HISTORIES) {
   const stored = storedHistory(history)
   const given = structuredClone(stored)
   const healed = heal(stored)
+  const name = `row ${row} (${title})`
+  const isLegal = LEGAL_BEFORE_A_USER.has(row)
 
-  test('is explained', () => {
-    if (LEGAL_BEFORE_A_USER.has(row)) expect(codes(stored)).not.toContain(code)
+  test(`lint and heal report ${isLegal ? 'nothing' : code} in a stored session with ${name}`, () => {
+    if (isLegal) expect(codes(stored)).not.toContain(code)
     else expect(codes(stored)).toContain(code)
   })
 
-  test('is healed for every profile, and healing again changes nothing', () => {
+  test(`a stored session with ${name} is healed for every profile, and healing again changes nothing`, () => {
     expect(breaks(healed.messages)).toEqual([])
     expect(stored).toEqual(given)
     const again = heal(healed.messages)
@@ -40,7 +41,7 @@ describe.each(rows)('$name', ({ row, history, code }) => {
     expect(again.messages).toBe(healed.messages)
   })
 
-  test('keeps every signature, and every id that no other call has', () => {
+  test(`healing a session with ${name} keeps every signature, and every id that no other call has`, () => {
     const calls = (messages: readonly Message[]) =>
       messages.flatMap(({ toolCalls = [] }) => toolCalls.filter(entry => entry.kind === 'call'))
     const [before, after] = [calls(stored), calls(healed.messages)]
@@ -51,12 +52,12 @@ describe.each(rows)('$name', ({ row, history, code }) => {
       seen.add(id)
     }
   })
-})
+}
 
 const at = (messages: Message[], index: number, more: Partial<Message>) =>
   messages.map((message, place) => (place === index ? { ...message, ...more } : message))
 
-test('a healthy history is the very list that was given', () => {
+test('healing a history without problems returns the same list', () => {
   const stored = storedHistory([
     user('hi'),
     assistant({ type: 'reasoning', text: 'hm', signature: 'c2ln', origin: { vendor: 'gemini' } }, call('a')),
@@ -67,12 +68,12 @@ test('a healthy history is the very list that was given', () => {
   expect(heal(stored).messages).toBe(stored)
 })
 
-test('what two agents said one after the other is not joined', () => {
+test('healing does not join consecutive messages of two agents', () => {
   const stored = at(storedHistory([user('hi'), assistant('one'), assistant('two')]), 2, { author: 'other' })
   expect(heal(stored).messages).toBe(stored)
 })
 
-test('what a message carries besides its words outlives them', () => {
+test('healing keeps what a message has besides its text', () => {
   const usage = { usageMetadata: { promptTokenCount: 7 } }
   const stored = at(storedHistory([user('hi'), assistant('one'), assistant('two')]), 2, { extra: usage })
   const { messages } = heal(stored)
@@ -82,7 +83,7 @@ test('what a message carries besides its words outlives them', () => {
   expect(heal(messages).changes).toEqual([])
 })
 
-test('messages that are never sent stay where they were', () => {
+test('healing leaves messages that are never sent in their places', () => {
   const silent: Message = {
     role: 'assistant',
     author: 'root',
@@ -110,7 +111,7 @@ test('messages that are never sent stay where they were', () => {
   expect(messages[4]).toBe(question)
 })
 
-test('parallel agents may use the same ids, and each keeps its own result', () => {
+test('healing keeps the results of parallel agents that use the same ids', () => {
   const [asked, other, answer, late] = storedHistory([
     assistant(call('a')),
     assistant(call('a', { args: { q: 'y' } })),
@@ -136,12 +137,20 @@ test('parallel agents may use the same ids, and each keeps its own result', () =
   ])
 })
 
-test('random histories are healed, and healed once', () => {
-  for (let seed = 0; seed < 600; seed++) {
+function expectHealed(seeds: { from: number; to: number }): void {
+  for (let seed = seeds.from; seed < seeds.to; seed++) {
     const { messages } = heal(malformedHistory(seed))
     // Neighbours that different agents said stay apart; nothing else may be left.
     const left = breaks(messages).filter(found => !found.endsWith('repeated-role'))
     expect(left, `seed ${seed}`).toEqual([])
     expect(heal(messages).changes, `seed ${seed}`).toEqual([])
   }
+}
+
+test('100 random histories are healed, and healing again changes nothing', () => {
+  expectHealed({ from: 0, to: 100 })
+})
+
+test('500 more random histories are healed, and healing again changes nothing', LONG, () => {
+  expectHealed({ from: 100, to: 600 })
 })

@@ -51,7 +51,7 @@ async function sessionOf(url: string, sessionId: string) {
   }
 }
 
-test('a broken session is explained: where, who refuses it how, and what helps', async () => {
+test('lango doctor says of a broken session where it is wrong, who rejects it how, and what helps', async () => {
   const store = await storeWith(['s1', BROKEN])
   const { code, text } = await captured(io => doctor(io, { store, session: 's1' }))
   expect(code).toBe(3)
@@ -62,7 +62,7 @@ test('a broken session is explained: where, who refuses it how, and what helps',
   expect(text).toContain('lango doctor --session s1 --fix')
 })
 
-test('--fix writes a copy, leaves the original as it was, and does nothing the second time', async () => {
+test('lango doctor --fix writes a copy, leaves the original as it was, and does nothing the second time', async () => {
   const store = await storeWith(['s1', BROKEN])
   const original = await sessionOf(store, 's1')
   const first = await captured(io => doctor(io, { store, session: 's1', fix: true }))
@@ -87,7 +87,7 @@ test('--fix writes a copy, leaves the original as it was, and does nothing the s
   expect(await sessionOf(store, 's1-healed-healed')).toBeUndefined()
 })
 
-test('a copy that was left unfinished is completed, and one in progress is left alone', async () => {
+test('a repaired copy that was left unfinished is completed, and one in progress is left alone', async () => {
   const store = await storeWith(['s1', BROKEN], ['s1-healed', BROKEN.slice(0, 2)])
   const { text } = await captured(io => doctor(io, { store, session: 's1', fix: true }))
   expect(text).toContain('Repaired copy: s1-healed (4 messages)')
@@ -102,7 +102,7 @@ test('a copy that was left unfinished is completed, and one in progress is left 
   expect((await sessionOf(store, 's1-healed'))?.totalMessages).toBe(5)
 })
 
-test('another session is never taken for the copy', async () => {
+test('lango doctor --fix takes no other session for its copy', async () => {
   const other: Message[] = [{ role: 'user', content: 'something else', timestamp: 1 }]
   const store = await storeWith(['s1', BROKEN], ['s1-healed', other])
   await expect(doctor(memoryIo(), { store, session: 's1', fix: true })).rejects.toMatchObject({
@@ -121,7 +121,7 @@ test('another session is never taken for the copy', async () => {
   })
 })
 
-test('what Lango sends right all the same is named, and healed in the copy', async () => {
+test('lango doctor names what only Lango sends in a valid form, and repairs it in the copy', async () => {
   const legacy: Message[] = [
     { role: 'user', content: 'hi', timestamp: 1 },
     { role: 'model', content: '', toolCalls: [{ id: '', name: 'search', input: '{}' }], timestamp: 2 },
@@ -143,7 +143,7 @@ test('what Lango sends right all the same is named, and healed in the copy', asy
   ])
 })
 
-test('--all --fix exits 0 when all were repaired, also the second time, and 3 when one could not be', async () => {
+test('lango doctor --all --fix exits 0 when all were repaired, also the second time, and 3 when one could not be', async () => {
   const legacy: Message[] = [
     { role: 'user', content: 'hi', timestamp: 1 },
     { role: 'model', content: 'hello', timestamp: 2 },
@@ -160,7 +160,7 @@ test('--all --fix exits 0 when all were repaired, also the second time, and 3 wh
   expect(text).toContain('not repaired')
 })
 
-test('--all lists the sessions that are not well', async () => {
+test('lango doctor --all lists the sessions with problems', async () => {
   const store = await storeWith(['good', BROKEN.slice(0, 1)], ['bad', BROKEN])
   const { code, text } = await captured(io => doctor(io, { store, all: true }))
   expect(code).toBe(3)
@@ -169,7 +169,7 @@ test('--all lists the sessions that are not well', async () => {
   )
 })
 
-test('--all checks the sessions of every app, and with --app those of one', async () => {
+test('lango doctor --all checks the sessions of every app, and with --app those of one', async () => {
   const store = await storeWith(['good', BROKEN.slice(0, 1)])
   const opened = await openStore(store)
   const imported = { appName: 'shop', userId: 'ann', sessionId: 's1' }
@@ -193,7 +193,7 @@ test('--all checks the sessions of every app, and with --app those of one', asyn
   })
 })
 
-test('sessions that Lango itself wrote are well: parallel calls, chains, thoughts, transfers', async () => {
+test('lango doctor finds no problem in sessions that Lango wrote: parallel calls, chains, thoughts, transfers', async () => {
   const store = new MemoryStore()
   const steps: ScriptStep[] = [
     ...MULTI_TOOL_PLAY,
@@ -228,7 +228,7 @@ test.each([
   [{ session: 's1', all: true }, /cannot be combined/],
   [{ session: 's1', as: 'x' }, /--as needs --session and --fix/],
   [{ all: true, fix: true, as: 'x' }, /--as needs --session and --fix/],
-])('%j is refused', async (flags, message) => {
+])('lango doctor with %j is refused', async (flags, message) => {
   await expect(doctor(memoryIo(), flags)).rejects.toThrow(message)
 })
 
@@ -262,7 +262,7 @@ async function installation(config: object | string, flags: { offline?: boolean 
   return { code, text, checks, of }
 }
 
-test('an installation in order: every check says what it found', async () => {
+test('every check of lango doctor says what it found in an installation without problems', async () => {
   const port = await listen(404)
   const { code, text, of } = await installation({
     store: 'sqlite:./not-there-yet.db',
@@ -284,7 +284,7 @@ test('an installation in order: every check says what it found', async () => {
   expect(text).not.toContain('never-shown')
 })
 
-test('what is missing fails with the fix: a key, a port, a store, a provider, a sandbox', async () => {
+test('lango doctor fails with a fix for what is missing: a key, a port, a store, a provider, a sandbox', async () => {
   const taken = await listen(200)
   const gone = await listen(200)
   await new Promise(resolve => servers.pop()?.close(resolve))
@@ -313,20 +313,23 @@ test.each([
   ],
   ['bedrock', {}, /needs a region\. Set AWS_REGION in the environment, such as us-east-1, or region/],
   ['vertex', {}, /needs a project\. Set GOOGLE_CLOUD_PROJECT/],
-])('the platform of %s with %j fails, and says what to set', async (provider, options, message) => {
-  const { code, of } = await installation(
-    {
-      server: { port: 0 },
-      providers: { [provider]: { apiKey: 'k', env: {}, ...options } },
-      agent: { name: 'a', model: `${provider}/claude-sonnet-4-6` },
-    },
-    { offline: true },
-  )
-  expect(code).toBe(1)
-  expect(of('platform')).toMatchObject({ status: 'fail', message: expect.stringMatching(message) })
-})
+])(
+  'lango doctor fails for the platform of %s with %j, and says what to set',
+  async (provider, options, message) => {
+    const { code, of } = await installation(
+      {
+        server: { port: 0 },
+        providers: { [provider]: { apiKey: 'k', env: {}, ...options } },
+        agent: { name: 'a', model: `${provider}/claude-sonnet-4-6` },
+      },
+      { offline: true },
+    )
+    expect(code).toBe(1)
+    expect(of('platform')).toMatchObject({ status: 'fail', message: expect.stringMatching(message) })
+  },
+)
 
-test('a platform in order is said to be, reached at its address, and may take credentials of the machine', async () => {
+test('lango doctor accepts a complete platform, reaches its address, and allows credentials of the machine', async () => {
   const port = await listen(404)
   const { code, of } = await installation({
     server: { port: 0 },
@@ -346,14 +349,14 @@ test('a platform in order is said to be, reached at its address, and may take cr
   expect(of('provider')?.message).toBe(`bedrock is reachable at http://127.0.0.1:${port}`)
 })
 
-test('--offline asks nobody, and without a key the demo is named', async () => {
+test('lango doctor --offline connects to nothing, and names the demo where no key is set', async () => {
   const { code, of } = await installation({ server: { port: 0 } }, { offline: true })
   expect(code).toBe(0)
   expect(of('provider')?.message).toContain('--offline')
   expect(of('keys')).toMatchObject({ status: 'warn', fix: expect.stringContaining('API_KEY') })
 })
 
-test('a store is looked at and not touched: older, newer, and not a database', async () => {
+test('lango doctor reads a store and changes nothing: older, newer, and not a database', async () => {
   const folder = await temporaryFolder()
   const path = join(folder, 'lango.db')
   await (await openStore(`sqlite:${path}`)).close()
@@ -376,7 +379,7 @@ test('a store is looked at and not touched: older, newer, and not a database', a
   })
 })
 
-test('a PostgreSQL store is looked at without making its tables', async () => {
+test('lango doctor reads a PostgreSQL store without creating its tables', async () => {
   const database = await createDatabase()
   onTestFinished(() => database.drop())
   expect((await checkStore(database.url)).message).toMatch(
@@ -387,7 +390,7 @@ test('a PostgreSQL store is looked at without making its tables', async () => {
   expect((await checkStore(database.url)).message).toMatch(/, schema version [1-9]\d*$/)
 })
 
-test('a configuration that is wrong fails, and the checks that need it wait', async () => {
+test('lango doctor fails for an invalid configuration, and skips the checks that need it', async () => {
   const { code, checks } = await installation('{"agent":{"name":1}}')
   expect(code).toBe(1)
   expect(checks.map(({ name, status }) => `${name} ${status}`)).toEqual([
@@ -406,7 +409,7 @@ test.each([
   expect(checkNode(version).status).toBe(status)
 })
 
-test('each fallback is asked for a word: one answers, one does not', async () => {
+test('lango doctor asks each fallback model for a word, and names the one that does not answer', async () => {
   const { startStrictProvider } = await import('../../src/testing/start-strict-provider.js')
   const server = await startStrictProvider({ profile: 'openai-chat', apiKey: 'right' })
   onTestFinished(() => server.close())
@@ -434,7 +437,7 @@ test('each fallback is asked for a word: one answers, one does not', async () =>
   expect(quiet.text).not.toContain('fallback')
 })
 
-test('the report for an issue has versions, checks and the form of a history, and none of its text', async () => {
+test('lango doctor --report has versions, checks and the form of a history, and none of its text', async () => {
   const store = `sqlite:${join(await temporaryFolder(), 'report.db')}`
   const opened = await openStore(store)
   const key = { appName: 'lango', userId: 'user', sessionId: 'secret' }

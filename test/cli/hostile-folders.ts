@@ -55,9 +55,12 @@ export interface HostileFolder {
   proof: 'ran' | 'reached'
 }
 
-/** Code that leaves a mark beside the working folder, with a variable's value in it. */
+/** In the text of a file: the path of the file `ran`, above the working folder. */
+const RAN = '<ran>'
+
+/** Code that writes the file `ran`, with a variable's value in it. */
 function marks(variable = 'PATH'): string {
-  return `import { writeFileSync } from 'node:fs'\nwriteFileSync(new URL('file://' + process.cwd() + '/../ran'), String(process.env.${variable}))\n`
+  return `import { writeFileSync } from 'node:fs'\nwriteFileSync('${RAN}', String(process.env.${variable}))\n`
 }
 
 const CONFIG = `${marks()}export default { agent: { name: 'evil' } }\n`
@@ -240,7 +243,7 @@ function everything(a: Attacker): Record<string, string> {
 export async function writeHostile(folder: HostileFolder, root: string, attacker: Attacker): Promise<string> {
   for (const [path, text] of Object.entries(folder.files(attacker))) {
     await mkdir(dirname(join(root, path)), { recursive: true })
-    await writeFile(join(root, path), text)
+    await writeFile(join(root, path), text.replaceAll(RAN, join(root, 'ran')))
   }
   for (const [path, target] of Object.entries(folder.links ?? {})) await symlink(target, join(root, path))
   return join(root, 'project')

@@ -181,7 +181,7 @@ test.each([
     flags: { profile: 'mistral' },
     expected: { code: 0, format: 'lango', profiles: ['mistral'], found: [] },
   },
-])('$name is recognised and judged', async ({ body, flags, expected }) => {
+])('lango lint recognizes and judges $name', async ({ body, flags, expected }) => {
   expect(await lintJson(body, flags)).toEqual(expected)
 })
 
@@ -212,7 +212,7 @@ test('what Lango would rewrite is a refusal in a request of the vendor’s own, 
   expect(text).toContain('Rewritten on every send, harmless: missing-signature.')
 })
 
-test('a report names the place in the request, the answer of the provider and the repair', async () => {
+test('a report of lango lint names the place in the request, the error of the provider and the repair', async () => {
   const file = join(await temporaryFolder(), 'request.json')
   const messages = [
     { role: 'user', content: 'hi' },
@@ -230,7 +230,7 @@ test('a report names the place in the request, the answer of the provider and th
   expect(text).toContain('repair: The call of f had no result: one was added that says so.')
 })
 
-test('every session of an ADK database is judged', async () => {
+test('lango lint judges every session of an ADK database', async () => {
   const file = join(await temporaryFolder(), 'adk.db')
   writeAdkDatabase(file, 'typescript', BRICKED)
   const { code, text } = await captured(io => lint(io, file, { profile: 'all' }))
@@ -239,7 +239,7 @@ test('every session of an ADK database is judged', async () => {
   expect(text).toContain('Message 2: A call has no result.')
 })
 
-test('a stored session is judged, and only what breaks counts for the exit code', async () => {
+test('lango lint judges a stored session, and only rejections count for the exit code', async () => {
   const url = `sqlite:${join(await temporaryFolder(), 'lango.db')}`
   const store = await openStore(url)
   const key = { appName: 'lango', userId: 'user', sessionId: 's1' }
@@ -260,13 +260,13 @@ test.each([
   ['', {}, /is empty/],
   ['{"lango":"session","version":2}', {}, /version/],
   ['[]', { profile: 'gpt' }, /There is no repair profile named "gpt"/],
-])('what cannot be judged is refused in one sentence: %s', async (content, flags, message) => {
+])('lango lint refuses a file that it cannot judge in one sentence: %s', async (content, flags, message) => {
   const file = join(await temporaryFolder(), 'x')
   await writeFile(file, content)
   await expect(lint(memoryIo(), file, flags)).rejects.toThrow(message)
 })
 
-test('a file and a session together, or neither, are refused', async () => {
+test('lango lint refuses a file together with a session, and neither of them', async () => {
   await expect(lint(memoryIo(), undefined, {})).rejects.toThrow(/Pass either a file/)
   await expect(lint(memoryIo(), 'x', { session: 's' })).rejects.toThrow(/Pass either a file/)
   await expect(lint(memoryIo(), '/no/such/file', {})).rejects.toThrow(/does not exist/)
@@ -377,7 +377,7 @@ test('thinking that stays before a change, or that the API may drop, is no alarm
   ])
 })
 
-test('a body in a log or an error is found', async () => {
+test('lango lint finds a request body in a log or an error', async () => {
   const body = { model: 'gpt-4.1', messages: [{ role: 'tool', tool_call_id: 'a', content: 'ok' }] }
   for (const wrapped of [
     { body },
@@ -404,7 +404,7 @@ async function written(content: unknown, name = 'request.json'): Promise<string>
   return file
 }
 
-test('--output writes the repaired request to another file, which is accepted', async () => {
+test('lango lint --output writes the repaired request to another file, which is accepted', async () => {
   const file = await written(REFUSED)
   const output = `${file}.healed`
   const { code, text } = await captured(io => lint(io, file, { output }))
@@ -425,7 +425,7 @@ test('--output writes the repaired request to another file, which is accepted', 
   expect((await captured(io => lint(io, output, {}))).code).toBe(0)
 })
 
-test('--fix repairs a request in its own file, keeps its mode, and writes nothing the second time', async () => {
+test('lango lint --fix repairs a request in its own file, keeps its mode, and writes nothing the second time', async () => {
   const file = await written(REFUSED)
   // More than a usual umask leaves to a new file.
   await chmod(file, 0o666)
@@ -443,7 +443,7 @@ test('--fix repairs a request in its own file, keeps its mode, and writes nothin
   expect(await readFile(file, 'utf8')).toBe(repaired)
 })
 
-test('--output writes the history of another framework as a Lango export', async () => {
+test('lango lint --output writes the history of another framework as a Lango export', async () => {
   const file = join(await temporaryFolder(), 'adk.db')
   writeAdkDatabase(file, 'typescript', BRICKED)
   const output = join(await temporaryFolder(), 'healed.jsonl')
@@ -457,14 +457,14 @@ test('--output writes the history of another framework as a Lango export', async
   expect((await captured(io => lint(io, output, {}))).code).toBe(0)
 })
 
-test('what repair cannot reach is named after writing, with exit code 3', async () => {
+test('lango lint --output names what repair cannot change, with exit code 3', async () => {
   const file = await written({ ...REFUSED, tool_choice: 'required' })
   const { code, text } = await captured(io => lint(io, file, { fix: true }))
   expect(code).toBe(3)
   expect(text.slice(text.indexOf('Wrote'))).toContain('Still rejected, because it is not in the messages:')
 })
 
-test('names the command that writes the repaired history', async () => {
+test('lango lint names the command that writes the repaired history', async () => {
   const file = await written(REFUSED)
   const { text } = await captured(io => lint(io, file, {}))
   expect(text).toContain(`To write the repaired history: lango lint ${file} --output healed.json\n`)
@@ -477,7 +477,7 @@ test.each([
   ['both flags', ['a.json'], { fix: true, output: 'b.json' }, 'cannot be combined'],
   ['the same file', ['a.json'], { output: './a.json' }, '--fix rewrites a.json'],
   ['to standard output', ['a.json'], { output: '-' }, 'Name a file after --output'],
-])('refuses to repair %s', async (_name, files, flags, message) => {
+])('lango lint refuses to repair %s', async (_name, files, flags, message) => {
   await expect(lint(memoryIo(), files, flags)).rejects.toMatchObject({
     code: 'invalid-argument',
     message: expect.stringContaining(message),
@@ -488,7 +488,7 @@ test.each([
   ['a request inside a log entry', { at: 1, body: REFUSED }, {}, '--fix would change the form'],
   ['several requests', [REFUSED, REFUSED], {}, 'holds 2 histories'],
   ['a request for another vendor', REFUSED, { profile: 'gemini-3' }, 'is not a request for gemini-3'],
-])('--fix leaves the file of %s as it is', async (_name, content, flags, message) => {
+])('lango lint --fix leaves the file of %s as it is', async (_name, content, flags, message) => {
   const file = await written(content)
   await expect(lint(memoryIo(), file, { ...flags, fix: true })).rejects.toMatchObject({
     code: 'invalid-argument',
@@ -500,24 +500,27 @@ test.each([
 test.each([
   ['a field', '"seed":12345678901234567890', '12345678901234567890'],
   ['the arguments of a call', '"seed":1', '98765432109876543210'],
-])('--fix refuses a request with a number in %s that it would change', async (_name, seed, number) => {
-  const call = chatCall('a', `{"n":${number}}`)
-  const messages = [
-    { role: 'user', content: 'order 1111111111111111111111' },
-    { role: 'assistant', content: null, tool_calls: [call] },
-    { role: 'user', content: 'and' },
-  ]
-  const text = `{"model":"gpt-5.2",${seed},"messages":${JSON.stringify(messages)}}`
-  const file = join(await temporaryFolder(), 'request.json')
-  await writeFile(file, text)
-  await expect(lint(memoryIo(), file, { fix: true })).rejects.toMatchObject({
-    code: 'invalid-argument',
-    message: expect.stringContaining('has more digits than'),
-  })
-  expect(await readFile(file, 'utf8')).toBe(text)
-})
+])(
+  'lango lint --fix refuses a request with a number in %s that it would change',
+  async (_name, seed, number) => {
+    const call = chatCall('a', `{"n":${number}}`)
+    const messages = [
+      { role: 'user', content: 'order 1111111111111111111111' },
+      { role: 'assistant', content: null, tool_calls: [call] },
+      { role: 'user', content: 'and' },
+    ]
+    const text = `{"model":"gpt-5.2",${seed},"messages":${JSON.stringify(messages)}}`
+    const file = join(await temporaryFolder(), 'request.json')
+    await writeFile(file, text)
+    await expect(lint(memoryIo(), file, { fix: true })).rejects.toMatchObject({
+      code: 'invalid-argument',
+      message: expect.stringContaining('has more digits than'),
+    })
+    expect(await readFile(file, 'utf8')).toBe(text)
+  },
+)
 
-test('--fix repairs a request whose texts have long rows of digits', async () => {
+test('lango lint --fix repairs a request whose texts have long rows of digits', async () => {
   const messages = [
     { role: 'user', content: 'order 1111111111111111111111, é1234567890123456789' },
     { role: 'assistant', content: null, tool_calls: [chatCall('a', '{"n":"22222222222222222222"}')] },
@@ -529,7 +532,7 @@ test('--fix repairs a request whose texts have long rows of digits', async () =>
   expect(JSON.parse(await readFile(file, 'utf8')).messages[0]).toEqual(messages[0])
 })
 
-test('--fix adds no cache mark to a request for Claude, which may have four of its own', async () => {
+test('lango lint --fix adds no cache mark to a request for Claude, which may have four of its own', async () => {
   const mark = { cache_control: { type: 'ephemeral' } }
   const system = ['one', 'two', 'three', 'four'].map(text => ({ type: 'text', text, ...mark }))
   const tools = [{ name: 'f', input_schema: { type: 'object', properties: {} } }]
@@ -546,7 +549,7 @@ test('--fix adds no cache mark to a request for Claude, which may have four of i
   expect(JSON.stringify(repaired.messages).split('cache_control')).toHaveLength(2)
 })
 
-test('refuses to write the repaired history to the file that a link leads to', async () => {
+test('lango lint --output refuses a link to the file itself', async () => {
   const file = await written(REFUSED)
   const link = join(await temporaryFolder(), 'link.json')
   await symlink(file, link)

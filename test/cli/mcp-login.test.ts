@@ -23,7 +23,7 @@ async function stage(servers: Record<string, object>) {
   return { cwd, env, run, json, logins: join(cwd, '.config/lango/mcp-logins') }
 }
 
-test('login, status and logout', async () => {
+test('lango mcp login stores a login, status shows it, and logout revokes it', async () => {
   const service = await startOAuthService(['read'])
   const { run, json, logins } = await stage({
     svc: { url: service.url },
@@ -49,7 +49,7 @@ test('login, status and logout', async () => {
   expect(await run('logout', 'svc')).toMatchObject({ code: 1, stderr: expect.stringContaining('no login') })
 })
 
-test('without a browser the address is printed, and the one that follows can be pasted', async () => {
+test('lango mcp login --no-browser prints the address and takes the pasted one', async () => {
   const service = await startOAuthService()
   const { cwd, env, json } = await stage({ svc: { url: service.url } })
   const child = startLango(['mcp', 'login', 'svc', '--no-browser', '--scope', 'write', '--json'], {

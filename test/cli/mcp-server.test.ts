@@ -1,23 +1,27 @@
-// `lango mcp` and `/mcp` as the MCP SDK's client sees them, over the pipes and ports of real processes.
+// `lango mcp` and `/mcp` as the MCP SDK's client sees them.
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { PassThrough } from 'node:stream'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { runCommandLine } from '../../src/cli/run-command-line.js'
 import { BUILT_LANGO } from '../support/built-lango.js'
 import { eventually } from '../support/eventually.js'
 import { gate, type PacedRequest, type Piece } from '../support/paced-model.js'
 import { createStoreDatabase, type TestDatabase } from '../support/postgres.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
-import { TRUST_FILE } from '../support/trust-file.js'
+import { longUnless } from '../support/tiers.js'
 import { folderWith } from './acp-editor.js'
-import { lango, startLango } from './lango.js'
+import { commandEnvironment, lango, startLango } from './lango.js'
+import { memoryIo } from './memory-io.js'
 
 // Starting processes takes long on a busy machine.
 vi.setConfig({ testTimeout: 240_000 })
@@ -71,7 +75,7 @@ async function connected(transport: Transport, answer: string | undefined, kill:
 }
 
 const overStdio: Connect = async (cwd, answer) => {
-  const env = { PATH: process.env.PATH ?? '', HOME: cwd, LANGO_TRUST: '1', LANGO_TRUST_FILE: TRUST_FILE }
+  const env = commandEnvironment(cwd)
   const args = [BUILT_LANGO, 'mcp']
   const transport = new StdioClientTransport({ command: process.execPath, args, cwd, env })
   const kill = async () => {
@@ -82,6 +86,19 @@ const overStdio: Connect = async (cwd, answer) => {
     await ended
   }
   return connected(transport, answer, kill)
+}
+
+/** `lango mcp` in this process: what carries the messages works the same at both ends. */
+const overPipesHere: Connect = async (cwd, answer) => {
+  const [stdin, stdout] = [new PassThrough(), new PassThrough()]
+  const io = { ...memoryIo({ cwd, env: commandEnvironment(cwd) }), stdin, stdout }
+  const ended = runCommandLine(io, ['mcp'])
+  const end = async () => {
+    stdin.end()
+    await ended
+  }
+  onTestFinished(end)
+  return connected(new StdioServerTransport(stdout, stdin), answer, end)
 }
 
 async function serve(cwd: string): Promise<{ url: URL; kill: () => Promise<void> }> {
@@ -115,10 +132,22 @@ const PLACES: [string, Connect, () => { store?: string }][] = [
   ['HTTP, PostgreSQL', overHttp, () => ({ store: database.url })],
 ]
 
-describe.each(PLACES)('over %s', (_name, connect, store) => {
-  test('ask streams its progress, a call is approved by the user, and the conversation goes on', async () => {
-    const { cwd } = await folderWith(writer, { ...WRITER, ...store() })
+for (const [name, connect, store] of PLACES) {
+  // A kill is the same for both: one of them stays in the short tier.
+  const killed = longUnless(connect === overStdio)
+
+  test(`ask over ${name} streams its progress, a call is approved by the user, and the conversation continues`, async () => {
+    // The client of the SDK drops progress that it reads together with the result: the answer ends when its text is there.
+    const seen: string[][] = []
+    const { cwd } = await folderWith(
+      async function* (request) {
+        yield* writer(request)
+        if (request.results > 0) await eventually(() => seen.flat()).toContain('Written.')
+      },
+      { ...WRITER, ...store() },
+    )
     const { call, asked, progress } = await connect(cwd, 'always')
+    seen.push(progress)
     const first = await call('ask', { text: 'Write notes.txt' })
     expect(first).toMatchObject({ text: 'Writing. \n\nWritten.', facts: { finishReason: 'stop' } })
     expect(asked).toEqual([expect.stringContaining('write_file needs approval')])
@@ -136,62 +165,74 @@ describe.each(PLACES)('over %s', (_name, connect, store) => {
     expect(JSON.parse((await call('lint', { sessionId })).text)).toMatchObject({ sessionId, messages: 8 })
   })
 
-  test('a run that waits is answered after its process was killed, and goes on', async () => {
-    const { cwd } = await folderWith(writer, { ...WRITER, ...store() })
-    const first = await connect(cwd)
-    const waiting = await first.call('ask', { text: 'Write notes.txt' })
-    expect(waiting.text).toContain('The run waits: write_file needs approval')
-    const { runId, sessionId, waitsFor = [] } = waiting.facts
-    await first.kill()
-    const second = await connect(cwd)
-    const read = JSON.parse((await second.call('read_session', { sessionId })).text)
-    expect(read.runs).toMatchObject([{ runId }])
-    const done = await second.call('answer', { runId, callId: waitsFor[0]?.callId, answer: 'once' })
-    expect(done).toMatchObject({ text: 'Writing. \n\nWritten.', facts: { runId, finishReason: 'stop' } })
-    expect(existsSync(join(cwd, 'notes.txt'))).toBe(true)
-  })
+  test(
+    `a run that waits is answered over ${name} after its process was killed, and continues`,
+    killed,
+    async () => {
+      const { cwd } = await folderWith(writer, { ...WRITER, ...store() })
+      const first = await connect(cwd)
+      const waiting = await first.call('ask', { text: 'Write notes.txt' })
+      expect(waiting.text).toContain('The run waits: write_file needs approval')
+      const { runId, sessionId, waitsFor = [] } = waiting.facts
+      await first.kill()
+      const second = await connect(cwd)
+      const read = JSON.parse((await second.call('read_session', { sessionId })).text)
+      expect(read.runs).toMatchObject([{ runId }])
+      const done = await second.call('answer', { runId, callId: waitsFor[0]?.callId, answer: 'once' })
+      expect(done).toMatchObject({ text: 'Writing. \n\nWritten.', facts: { runId, finishReason: 'stop' } })
+      expect(existsSync(join(cwd, 'notes.txt'))).toBe(true)
+    },
+  )
 
-  test('an answer that a kill has cut off is returned by follow_run of the next process', async () => {
-    const late = gate()
-    const sessionId = randomUUID()
-    const { cwd, model } = await folderWith(async function* () {
-      yield 'Half '
-      if (model.requests.length === 1) await late.passed
-      yield 'and whole.'
-    }, store())
-    const first = await connect(cwd)
-    first.call('ask', { text: 'Tell me', sessionId }).catch(() => {})
-    await eventually(() => first.progress).toContain('Half ')
-    await first.kill()
-    const second = await connect(cwd)
-    const read = JSON.parse((await second.call('read_session', { sessionId })).text)
-    const followed = await second.call('follow_run', { runId: read.runs[0].runId })
-    expect(followed).toMatchObject({ text: 'Half and whole.', facts: { finishReason: 'stop' } })
-    late.open()
-  })
-})
+  test(
+    `follow_run over ${name} returns the answer that a kill of an earlier process has cut off`,
+    killed,
+    async () => {
+      const late = gate()
+      const sessionId = randomUUID()
+      const { cwd, model } = await folderWith(async function* () {
+        yield 'Half '
+        if (model.requests.length === 1) await late.passed
+        yield 'and whole.'
+      }, store())
+      const first = await connect(cwd)
+      first.call('ask', { text: 'Tell me', sessionId }).catch(() => {})
+      await eventually(() => first.progress).toContain('Half ')
+      await first.kill()
+      const second = await connect(cwd)
+      const read = JSON.parse((await second.call('read_session', { sessionId })).text)
+      const followed = await second.call('follow_run', { runId: read.runs[0].runId })
+      expect(followed).toMatchObject({ text: 'Half and whole.', facts: { finishReason: 'stop' } })
+      late.open()
+    },
+  )
+}
 
-describe.each([
-  ['standard input and output', overStdio],
+for (const [name, connect] of [
+  ['standard input and output', overPipesHere],
   ['HTTP', overHttp],
-] as const)('over %s', (_name, connect) => {
-  test('a cancelled call stops its run', async () => {
-    const { cwd } = await folderWith(async function* () {
-      yield 'Soon '
-      await new Promise(() => {})
-    })
-    const { call, progress } = await connect(cwd)
-    const stop = new AbortController()
-    const asked = call('ask', { text: 'Wait', sessionId: 'w' }, stop.signal)
-    asked.catch(() => {})
-    await eventually(() => progress).toContain('Soon ')
-    stop.abort('enough')
-    await expect(asked).rejects.toThrow('enough')
-    const stateOf = async () => JSON.parse((await call('read_session', { sessionId: 'w' })).text).runs
-    await eventually(stateOf).toMatchObject([{ state: 'finished' }])
-  })
+] as const) {
+  test(
+    `a call over ${name} that is cancelled stops its run`,
+    longUnless(connect === overPipesHere),
+    async () => {
+      const { cwd } = await folderWith(async function* () {
+        yield 'Soon '
+        await new Promise(() => {})
+      })
+      const { call, progress } = await connect(cwd)
+      const stop = new AbortController()
+      const asked = call('ask', { text: 'Wait', sessionId: 'w' }, stop.signal)
+      asked.catch(() => {})
+      await eventually(() => progress).toContain('Soon ')
+      stop.abort('enough')
+      await expect(asked).rejects.toThrow('enough')
+      const stateOf = async () => JSON.parse((await call('read_session', { sessionId: 'w' })).text).runs
+      await eventually(stateOf).toMatchObject([{ state: 'finished' }])
+    },
+  )
 
-  test('wrong arguments, unknown ids and a failing model are errors of the call', async () => {
+  test(`wrong arguments, unknown ids and a failing model are errors of the call over ${name}`, async () => {
     const { cwd } = await folderWith(() => [{ status: 401, message: 'no such key' }])
     const { call } = await connect(cwd)
     const refused = async (name: string, args: Record<string, unknown>, words: string) =>
@@ -207,20 +248,20 @@ describe.each([
     const broken = { model: 'gpt-4.1', messages: [{ role: 'tool', tool_call_id: 'a', content: 'x' }] }
     expect((await call('lint', { text: JSON.stringify(broken) })).text).toContain('openai')
   })
-})
+}
 
-test('standard output is the protocol’s alone, and doctor checks the installation', async () => {
+test('lango mcp keeps standard output for the protocol when a configuration prints, and doctor checks the installation', async () => {
   const cwd = await temporaryFolder()
+  expect(await lango(['run', '--session', 's1', 'hello there'], { cwd })).toMatchObject({ code: 0 })
   const print = "console.log('printed by the folder')\nexport default { agent: { model: 'demo/demo' } }\n"
   await writeFile(join(cwd, 'lango.config.mjs'), print)
-  expect(await lango(['run', '--session', 's1', 'hello there'], { cwd })).toMatchObject({ code: 0 })
   const { call } = await overStdio(cwd)
   const { checks } = JSON.parse((await call('doctor')).text)
   expect(checks.map(({ name }: { name: string }) => name)).toEqual(expect.arrayContaining(['node', 'store']))
   expect(JSON.parse((await call('list_sessions')).text).sessions).toMatchObject([{ sessionId: 's1' }])
 })
 
-test('HTTP needs the token of the server, and a session of the protocol belongs to its user', async () => {
+test('MCP over HTTP needs the token of the server, and a session of the protocol belongs to its user', async () => {
   const [ada, bob] = ['a-long-token-of-ada-0123456789', 'a-long-token-of-bob-0123456789']
   const { cwd } = await folderWith(() => ['Hello.'], { server: { tokens: { [ada]: 'ada', [bob]: 'bob' } } })
   const { url } = await serve(cwd)

@@ -7,7 +7,7 @@ import { lango } from './lango.js'
 // Starting processes takes long on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
 
-test('lists, shows, forgets, rebuilds and exports notes', async () => {
+test('lango memory lists, shows, forgets, rebuilds and exports notes', async () => {
   const folder = await temporaryFolder()
   const url = `sqlite:${join(folder, 'lango.db')}`
   const call = (...words: string[]) => lango(['memory', ...words, '--store', url], { cwd: folder })

@@ -8,6 +8,7 @@ import { BROKEN_SESSIONS } from '../../src/testing/broken-sessions.js'
 import { installWithoutPeers } from '../support/lango-without-peers.js'
 import { makeFolder, removeFolder } from '../support/temporary-folder.js'
 import { TestTerminal } from '../support/terminal.js'
+import { longUnless } from '../support/tiers.js'
 import { langoProcess } from './lango.js'
 
 const KEYS = { OPENAI_API_KEY: 'sk-1', ANTHROPIC_API_KEY: 'sk-2' }
@@ -27,7 +28,7 @@ function sentence(name: OptionalName): string {
   return `${what} needs ${packages}; install with: npm install ${install.join(' ')}`
 }
 
-test('the versions that the sentences name are those of the peers', async () => {
+test('the versions in the sentences about missing packages are those of the peer dependencies', async () => {
   const text = await readFile(join(import.meta.dirname, '../../package.json'), 'utf8')
   const { dependencies, peerDependencies, peerDependenciesMeta } = JSON.parse(text)
   const named = OPTIONAL_NAMES.flatMap(name => [...OPTIONAL_PACKAGES[name].install])
@@ -44,7 +45,9 @@ test('the versions that the sentences name are those of the peers', async () => 
   expect([...named.map(packageOf), ...others]).toEqual(expect.arrayContaining(peers))
 })
 
-test('in a program: models, stores, MCP servers and traces', { timeout: 60_000 }, async () => {
+test('a program that misses a package for a model, a store, an MCP server or traces is told which one to install', {
+  timeout: 60_000,
+}, async () => {
   const program = `
     import { createRuntime, createTelemetry } from 'lango'
     import { createProvider } from 'lango/provider'
@@ -94,21 +97,30 @@ test('in a program: models, stores, MCP servers and traces', { timeout: 60_000 }
   expect(JSON.parse(stdout)).toEqual(Object.fromEntries(wanted))
 })
 
-test.each([
-  ['run', ['run', 'hi', '--model', 'openai/gpt-5.2'], 'openai'],
-  ['run with the key of a vendor', ['run', 'hi'], 'openai'],
-  ['serve', ['serve', '--port', '0', '--model', 'anthropic/claude-sonnet-4-6'], 'anthropic'],
-  ['chat', ['chat', '--model', 'groq/llama'], 'openai'],
-  ['sessions', ['sessions', 'list', '--store', 'postgres://127.0.0.1:9/x'], 'postgres'],
-  ['mcp serve', ['mcp', 'serve', '--model', 'demo/demo'], 'mcp'],
-  ['acp', ['acp'], 'acp'],
-] as const)('on the command line: %s', async (_title, args, name) => {
-  const { code, stdout, stderr } = await langoProcess(args, { cwd, file, env: KEYS, input: '' })
-  expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-  expect(stderr).toBe(`lango: ${sentence(name)} (or: lango add ${name})\n`)
-})
+/** One command for each way to the check stays in the short tier: a model, a store, a protocol. */
+const COMMANDS = [
+  ['run', ['run', 'hi', '--model', 'openai/gpt-5.2'], 'openai', true],
+  ['run with the key of a vendor', ['run', 'hi'], 'openai', false],
+  ['serve', ['serve', '--port', '0', '--model', 'anthropic/claude-sonnet-4-6'], 'anthropic', false],
+  ['chat', ['chat', '--model', 'groq/llama'], 'openai', false],
+  ['sessions', ['sessions', 'list', '--store', 'postgres://127.0.0.1:9/x'], 'postgres', true],
+  ['mcp serve', ['mcp', 'serve', '--model', 'demo/demo'], 'mcp', false],
+  ['acp', ['acp'], 'acp', true],
+] as const
 
-test('demo shows every history refused and answered without any SDK of a vendor', async () => {
+for (const [title, args, name, isShort] of COMMANDS) {
+  test(
+    `lango ${title} names the package that it misses and the command that installs it`,
+    longUnless(isShort),
+    async () => {
+      const { code, stdout, stderr } = await langoProcess(args, { cwd, file, env: KEYS, input: '' })
+      expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+      expect(stderr).toBe(`lango: ${sentence(name)} (or: lango add ${name})\n`)
+    },
+  )
+}
+
+test('lango demo shows every history refused and answered without any SDK of a vendor', async () => {
   const { code, stdout, stderr } = await langoProcess(['demo', '--json'], { cwd, file })
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   const shown = JSON.parse(stdout) as { asItIs: { status: number }; throughLango: { text: string } }[]
@@ -118,7 +130,7 @@ test('demo shows every history refused and answered without any SDK of a vendor'
   )
 })
 
-test('--json has the packages and the command as data', async () => {
+test('lango run --json reports a missing package with its command as data', async () => {
   const { code, stdout, stderr } = await langoProcess(['run', 'hi', '--json'], {
     cwd,
     file,
@@ -135,7 +147,7 @@ test('--json has the packages and the command as data', async () => {
   })
 })
 
-test('a terminal without the terminal package: the sentence, and a chat line by line that can ask', async () => {
+test('lango chat without the terminal package says so, and is a chat line by line that can ask', async () => {
   const terminal = new TestTerminal({ cwd, file, args: ['chat', '--model', 'demo/demo'], columns: 300 })
   onTestFinished(() => terminal.kill())
   await terminal.waitFor(`${sentence('terminal')} (or: lango add terminal)`)

@@ -8,7 +8,7 @@ import { refusalWords } from '../../src/runtime/check/problems.js'
 import { PROTOTYPE_NAMES } from '../support/prototype-names.js'
 import { memoryIo } from './memory-io.js'
 
-test.each(PROTOTYPE_NAMES)('%s is no command and no option', async name => {
+test.each(PROTOTYPE_NAMES)('%s is refused as a command, an option and a shell', async name => {
   for (const args of [[name], ['sessions', name], ['config', name]]) {
     expect(() => parseCommandLine(LANGO, args)).toThrow(`Unknown command "${args.join(' ')}".`)
   }
@@ -29,7 +29,7 @@ test.each(PROTOTYPE_NAMES)('%s is no command and no option', async name => {
   expect(refusalWords(name, name)).toBeUndefined()
 })
 
-test.each(PROTOTYPE_NAMES)('%s is a word like any other', name => {
+test.each(PROTOTYPE_NAMES)('%s is accepted as a word of a prompt', name => {
   expect(parseCommandLine(LANGO, ['run', name, '--session', name, '--model', name])).toMatchObject({
     words: [name],
     flags: { session: name, model: name },

@@ -4,7 +4,6 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { startStrictProvider } from '../../src/testing/start-strict-provider.js'
-import { BUILT_ADK } from '../support/built-lango.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { lango, type Outcome, outcomeOf, startLango } from './lango.js'
 
@@ -23,7 +22,7 @@ function eventsOf({ stdout }: Outcome): { type: string; [field: string]: unknown
 
 const NO_TOOLS = { agent: { name: 'plain', tools: [] } }
 
-test('without a key the demo answers on stdout, and stderr says how to set one', async () => {
+test('lango run without a key answers with the demo on stdout, and stderr says how to set one', async () => {
   const cwd = await folderWith(NO_TOOLS)
   const answered = await lango(['run', 'hello', 'there', '--session', 's1'], { cwd })
   expect(answered.code).toBe(0)
@@ -40,7 +39,7 @@ test('without a key the demo answers on stdout, and stderr says how to set one',
   expect(shown.stdout.trimEnd().split('\n')).toHaveLength(4)
 })
 
-test('--json prints every event, with the piped text below the prompt and files as parts', async () => {
+test('lango run --json prints every event, with the piped text below the prompt and files as parts', async () => {
   const server = await startStrictProvider({ profile: 'openai-chat' })
   onTestFinished(() => server.close())
   const cwd = await folderWith({
@@ -63,7 +62,7 @@ test('--json prints every event, with the piped text below the prompt and files 
   expect(sent).toContain(picture.toString('base64'))
 })
 
-test('tools that need approval are refused without a terminal, and run with --yes', async () => {
+test('lango run refuses tools that need approval without a terminal, and runs them with --yes', async () => {
   const cwd = await folderWith({ agent: { name: 'writer', tools: ['write_file'] } })
   const refused = await lango(['run', 'write notes.txt'], { cwd })
   expect(refused.code).toBe(0)
@@ -78,7 +77,7 @@ test('tools that need approval are refused without a terminal, and run with --ye
   expect(result).toMatchObject({ name: 'write_file', isError: false })
 })
 
-test('a run that ends at the turn limit exits with 2', async () => {
+test('lango run exits with 2 when the run ends at the turn limit', async () => {
   const tools = ['current_time', 'list_files', 'search_files']
   const cwd = await folderWith({ agent: { name: 'busy', tools, maxTurns: 1 } })
   const limited = await lango(['run', '--json', 'current_time, list_files and search_files, please'], { cwd })
@@ -86,7 +85,7 @@ test('a run that ends at the turn limit exits with 2', async () => {
   expect(limited.code).toBe(2)
 })
 
-test('a failed run exits with 1 and one sentence, or the error as an event', async () => {
+test('lango run exits with 1 and one sentence when the run fails, or prints the error as an event', async () => {
   const server = createServer((_request, response) => {
     response
       .writeHead(401, { 'content-type': 'application/json' })
@@ -132,7 +131,7 @@ test('a failed run exits with 1 and one sentence, or the error as an event', asy
   expect(noAgent.stderr).toBe('lango: Agent file nobody.ts does not exist. Check the path.\n')
 })
 
-test('Ctrl-C ends a run with exit code 130, and the session can be continued', {
+test('Ctrl-C ends lango run with exit code 130, and the session can be continued', {
   timeout: 120_000,
 }, async () => {
   let asked = () => {}
@@ -159,7 +158,7 @@ test('Ctrl-C ends a run with exit code 130, and the session can be continued', {
   expect(next).toMatchObject({ code: 0, stdout: expect.stringContaining('still there?') })
 })
 
-test('a reader that leaves ends the run without noise', async () => {
+test('a reader that closes its pipe ends lango run without a message', async () => {
   const cwd = await folderWith(NO_TOOLS)
   const child = startLango(['run', '--json', 'a long question '.repeat(200)], { cwd })
   child.stdout?.once('data', () => child.stdout?.destroy())
@@ -170,7 +169,7 @@ test('a reader that leaves ends the run without noise', async () => {
 test('an ADK agent from a file runs on the model that is named, under the app that is named', async () => {
   const cwd = await temporaryFolder()
   await mkdir(join(cwd, 'agents'))
-  const source = `import { LlmAgent } from '${BUILT_ADK}'
+  const source = `import { LlmAgent } from '@google/adk'
 export const rootAgent = new LlmAgent({ name: 'echo', model: 'gemini-2.5-flash', instruction: 'Echo.' })\n`
   await writeFile(join(cwd, 'agents/echo.mjs'), source)
   const args = [
@@ -195,7 +194,7 @@ export const rootAgent = new LlmAgent({ name: 'echo', model: 'gemini-2.5-flash',
 
 test('a workflow from a file runs as an agent does, its agents on the model that is named', async () => {
   const cwd = await temporaryFolder()
-  const source = `import { LlmAgent, Workflow } from '${BUILT_ADK}'
+  const source = `import { LlmAgent, Workflow } from '@google/adk'
 const echo = new LlmAgent({ name: 'echo', model: 'gemini-2.5-flash', instruction: 'Echo.' })
 const frame = (_context, text) => '<' + text + '>'
 export const rootAgent = new Workflow({ name: 'framed', edges: [['START', echo, frame]] })\n`
@@ -206,7 +205,7 @@ export const rootAgent = new Workflow({ name: 'framed', edges: [['START', echo, 
   expect(answered).toMatchObject({ code: 0, stdout: expect.stringMatching(/^<[\s\S]*hi[\s\S]*>\n$/) })
 })
 
-test('a pipe gets the answer without control sequences, and with --raw as it is', async () => {
+test('lango run prints the answer to a pipe without control sequences, and with --raw as it is', async () => {
   const colored = 'a\\u001b[31mred\\u001b[0m\\u001b]0;title\\u0007\\tb\\r\\nc\\u0008'
   const pieces = colored.match(/\\u....|\\.|./g) ?? []
   const server = createServer((_request, response) => {
@@ -229,7 +228,7 @@ test('a pipe gets the answer without control sequences, and with --raw as it is'
   expect(await ask('--raw')).toBe('a\u001b[31mred\u001b[0m\u001b]0;title\u0007\tb\r\nc\u0008\n')
 })
 
-test('--schema prints the answer as data; options reach the wire; wrong values are refused', async () => {
+test('lango run --schema prints the answer as data; options reach the provider; wrong values are refused', async () => {
   const server = await startStrictProvider({
     profile: 'openai-chat',
     script: [{ text: 'It is cold.' }, { text: '{"city":"Oslo"}' }],

@@ -31,7 +31,7 @@ async function storeWithRuns() {
   return { ended, queued, call }
 }
 
-test('lists, shows and stops runs', async () => {
+test('lango runs lists, shows and stops runs', async () => {
   const { ended, queued, call } = await storeWithRuns()
   const list = await call('runs')
   expect(list.stdout).toContain(queued)
@@ -55,7 +55,7 @@ test('lists, shows and stops runs', async () => {
   )
 })
 
-test('--all lists ended runs too, newest first, with --limit, --user and --json', async () => {
+test('lango runs --all lists ended runs too, newest first, with --limit, --user and --json', async () => {
   const { ended, queued, call } = await storeWithRuns()
   const table = (await call('runs', '--all')).stdout.trimEnd().split('\n')
   expect(table.slice(1).map(line => line.split(' ')[0])).toEqual([queued, ended])
@@ -69,7 +69,7 @@ test('--all lists ended runs too, newest first, with --limit, --user and --json'
   })
 })
 
-test('shows what a waiting run waits for, and passes the answer on', async () => {
+test('lango runs show says what a waiting run waits for, and runs answer passes the answer on', async () => {
   const folder = await temporaryFolder()
   const url = `sqlite:${join(folder, 'lango.db')}`
   const runId = await storeWaitingRun(url)
@@ -92,7 +92,7 @@ test('shows what a waiting run waits for, and passes the answer on', async () =>
   await store.close()
 })
 
-test('refuses to resume a run that does not exist or has ended', async () => {
+test('lango runs resume refuses a run that does not exist or has ended', async () => {
   const { ended, call } = await storeWithRuns()
   const missing = await call('runs', 'resume', randomUUID())
   expect(missing).toMatchObject({ code: 1, stderr: expect.stringContaining('There is no run') })
@@ -100,7 +100,7 @@ test('refuses to resume a run that does not exist or has ended', async () => {
   expect(over).toMatchObject({ code: 1, stderr: expect.stringContaining('has ended') })
 })
 
-test('shows how often a run was resumed', async () => {
+test('lango runs show says how often a run was resumed', async () => {
   const folder = await temporaryFolder()
   const url = `sqlite:${join(folder, 'lango.db')}`
   const runId = await storeWaitingRun(url, {
@@ -111,7 +111,7 @@ test('shows how often a run was resumed', async () => {
   expect(shown.stdout).toContain('resumed 1 time, 3 steps replayed')
 })
 
-test('refuses what does not exist, and says what to do', async () => {
+test('lango runs refuses unknown runs, sessions and answers, and says what to do', async () => {
   const { ended, call } = await storeWithRuns()
   const unknown = await call('runs', 'show', randomUUID())
   expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining('lango runs list') })

@@ -14,7 +14,7 @@ schedules:
     text: Hello from a schedule
 `
 
-test('schedules are listed with their next ticks, and run now; an unknown name is an error', async () => {
+test('lango schedules lists next ticks and runs one now; an unknown name is an error', async () => {
   const cwd = await temporaryFolder()
   expect(await lango(['schedules'], { cwd })).toMatchObject({ code: 0, stdout: '' })
   await writeFile(join(cwd, 'lango.config.yaml'), CONFIG)
@@ -33,7 +33,7 @@ test('schedules are listed with their next ticks, and run now; an unknown name i
   expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining('Known: report') })
 })
 
-test('a run for later is stored, listed and stopped', async () => {
+test('lango run --at stores a run that lango runs lists and stops', async () => {
   const cwd = await temporaryFolder()
   const at = '2037-03-01T09:00:00+01:00'
   const run = await lango(['run', '--session', 's', '--at', at, 'Hello', '-m', 'demo/demo'], { cwd })

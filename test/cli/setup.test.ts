@@ -2,18 +2,19 @@ import { execFile } from 'node:child_process'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { lango, langoProcess } from './lango.js'
 
 const execute = promisify(execFile)
 
-describe('lango init', () => {
-  test.each([
-    ['--ts', ['agent.ts', 'lango.config.ts', 'tools'], 'roll_dice'],
-    ['--js', ['agent.mjs', 'lango.config.mjs', 'tools'], 'roll_dice'],
-    ['--json', ['lango.config.json'], 'current_time'],
-  ])('%s writes files that run as they are, and never overwrites them', async (format, files, tool) => {
+test.each([
+  ['--ts', ['agent.ts', 'lango.config.ts', 'tools'], 'roll_dice'],
+  ['--js', ['agent.mjs', 'lango.config.mjs', 'tools'], 'roll_dice'],
+  ['--json', ['lango.config.json'], 'current_time'],
+])(
+  'lango init %s writes files that run as they are, and never overwrites them',
+  async (format, files, tool) => {
     const cwd = await temporaryFolder()
     const written = await lango(['init', 'shop', format, '--yes', '--name', 'clerk'], { cwd })
     expect(written).toMatchObject({
@@ -35,36 +36,36 @@ describe('lango init', () => {
     expect(await readFile(join(shop, files.find(name => name.startsWith('lango')) ?? ''), 'utf8')).toBe(
       before,
     )
-  })
+  },
+)
 
-  test('takes flags into the files, quotes included, and writes nothing for bad ones', async () => {
-    const cwd = await temporaryFolder()
-    const args = ['init', '--yes', '--js']
-    const [model, name, store, two, silent] = await Promise.all([
-      lango([...args, '--model', 'gpt-5.2'], { cwd }),
-      lango([...args, '--name', "it's bad"], { cwd }),
-      lango([...args, '--store', 'mysql:x'], { cwd }),
-      lango([...args, '--ts'], { cwd }),
-      lango(['init'], { cwd }),
-    ])
-    expect(model.stderr).toContain('Did you mean "openai/gpt-5.2"?')
-    expect(name.stderr).toContain('`agent.name` is "it\'s bad"')
-    expect(store.stderr).toContain('must start with sqlite:, postgres:// or memory:')
-    expect(two.stderr).toContain('Use only one of --ts, --js.')
-    expect(silent.stderr).toContain('Pass --yes to use the defaults')
-    expect([model, name, store, two, silent].map(({ code }) => code)).toEqual([1, 1, 1, 1, 1])
-    expect(await readdir(cwd)).toEqual([])
-    const good = await lango([...args, '--model', 'ollama/qwen3', '--store', "sqlite:./it's.db"], { cwd })
-    expect(good.code).toBe(0)
-    const shown = await langoProcess(['config', 'show', '--json'], { cwd })
-    expect(JSON.parse(shown.stdout)).toMatchObject({
-      model: 'ollama/qwen3',
-      config: { store: "sqlite:./it's.db" },
-    })
+test('lango init writes its flags into the files, quotes included, and writes nothing for invalid ones', async () => {
+  const cwd = await temporaryFolder()
+  const args = ['init', '--yes', '--js']
+  const [model, name, store, two, silent] = await Promise.all([
+    lango([...args, '--model', 'gpt-5.2'], { cwd }),
+    lango([...args, '--name', "it's bad"], { cwd }),
+    lango([...args, '--store', 'mysql:x'], { cwd }),
+    lango([...args, '--ts'], { cwd }),
+    lango(['init'], { cwd }),
+  ])
+  expect(model.stderr).toContain('Did you mean "openai/gpt-5.2"?')
+  expect(name.stderr).toContain('`agent.name` is "it\'s bad"')
+  expect(store.stderr).toContain('must start with sqlite:, postgres:// or memory:')
+  expect(two.stderr).toContain('Use only one of --ts, --js.')
+  expect(silent.stderr).toContain('Pass --yes to use the defaults')
+  expect([model, name, store, two, silent].map(({ code }) => code)).toEqual([1, 1, 1, 1, 1])
+  expect(await readdir(cwd)).toEqual([])
+  const good = await lango([...args, '--model', 'ollama/qwen3', '--store', "sqlite:./it's.db"], { cwd })
+  expect(good.code).toBe(0)
+  const shown = await langoProcess(['config', 'show', '--json'], { cwd })
+  expect(JSON.parse(shown.stdout)).toMatchObject({
+    model: 'ollama/qwen3',
+    config: { store: "sqlite:./it's.db" },
   })
 })
 
-test('lango config shows what holds and where it comes from, and hides every key', async () => {
+test('lango config shows each setting and where it comes from, and hides every key', async () => {
   const cwd = await temporaryFolder()
   const secret = 'sk-secret-of-the-test-1234567890'
   const config = {
@@ -96,7 +97,7 @@ test('lango config shows what holds and where it comes from, and hides every key
   })
 })
 
-test('lango config check tells all that is wrong, also what only a runtime would find', async () => {
+test('lango config check reports all problems, also those that only a runtime finds', async () => {
   const cwd = await temporaryFolder()
   await writeFile(
     join(cwd, 'lango.config.json'),
@@ -124,7 +125,7 @@ test('lango config check tells all that is wrong, also what only a runtime would
   expect(none.code).toBe(1)
 })
 
-test('lango models tells limits, prices and keys, and never a key itself', async () => {
+test('lango models shows limits, prices and which keys are set, and never a key itself', async () => {
   const cwd = await temporaryFolder()
   const env = { ANTHROPIC_API_KEY: 'sk-ant-test-0123456789', AWS_PROFILE: 'work', COLUMNS: '80' }
   const [table, all, json, groq, unknown] = await Promise.all([
@@ -165,51 +166,49 @@ test('lango models tells limits, prices and keys, and never a key itself', async
   })
 })
 
-describe('completion', () => {
-  test.each([
-    [
-      ['lango', ''],
-      ['chat', 'run', 'sessions', 'doctor'],
-    ],
-    [
-      ['lango', 'se'],
-      ['serve', 'sessions'],
-    ],
-    [
-      ['lango', 'sessions', ''],
-      ['list', 'show', 'export', 'import', 'delete'],
-    ],
-    [['lango', 'sessions', 'list', '--li'], ['--limit']],
-    [
-      ['lango', 'run', '--s'],
-      ['--session', '--stream', '--store'],
-    ],
-    [
-      ['lango', 'completion', ''],
-      ['bash', 'zsh', 'fish'],
-    ],
-    [
-      ['lango', 'lint', '--profile', 'gem'],
-      ['gemini-2', 'gemini-3', 'gemini-3-strict'],
-    ],
-  ])('in bash, %j offers %j', async (words, offered) => {
-    const { bash } = await scripts()
-    const quoted = words.map(word => `'${word}'`).join(' ')
-    const program = `${bash}\nCOMP_WORDS=(${quoted}); COMP_CWORD=${words.length - 1}; _lango; printf '%s\\n' "\${COMPREPLY[@]}"`
-    const { stdout } = await execute('bash', ['--norc', '-c', program])
-    expect(stdout.trimEnd().split('\n')).toEqual(expect.arrayContaining(offered))
-  })
+test.each([
+  [
+    ['lango', ''],
+    ['chat', 'run', 'sessions', 'doctor'],
+  ],
+  [
+    ['lango', 'se'],
+    ['serve', 'sessions'],
+  ],
+  [
+    ['lango', 'sessions', ''],
+    ['list', 'show', 'export', 'import', 'delete'],
+  ],
+  [['lango', 'sessions', 'list', '--li'], ['--limit']],
+  [
+    ['lango', 'run', '--s'],
+    ['--session', '--stream', '--store'],
+  ],
+  [
+    ['lango', 'completion', ''],
+    ['bash', 'zsh', 'fish'],
+  ],
+  [
+    ['lango', 'lint', '--profile', 'gem'],
+    ['gemini-2', 'gemini-3', 'gemini-3-strict'],
+  ],
+])('completion in bash of %j offers %j', async (words, offered) => {
+  const { bash } = await scripts()
+  const quoted = words.map(word => `'${word}'`).join(' ')
+  const program = `${bash}\nCOMP_WORDS=(${quoted}); COMP_CWORD=${words.length - 1}; _lango; printf '%s\\n' "\${COMPREPLY[@]}"`
+  const { stdout } = await execute('bash', ['--norc', '-c', program])
+  expect(stdout.trimEnd().split('\n')).toEqual(expect.arrayContaining(offered))
+})
 
-  test('for zsh and fish names every command; an unknown shell is refused', async () => {
-    const { zsh, fish } = await scripts()
-    expect(zsh).toMatch(/^#compdef lango\n/)
-    expect(zsh).toContain("'sessions list') choices='--search --limit")
-    expect(fish).toContain("complete -c lango -n '__fish_use_subcommand' -f -a sessions -d ")
-    expect(fish).toContain("__fish_seen_subcommand_from list' -l limit -s n -r -d ")
-    expect((await lango(['completion', 'tcsh'], { cwd: import.meta.dirname })).stderr).toBe(
-      'lango: No completion for the shell "tcsh". Use bash, zsh or fish.\n',
-    )
-  })
+test('completion for zsh and fish names every command; an unknown shell is refused', async () => {
+  const { zsh, fish } = await scripts()
+  expect(zsh).toMatch(/^#compdef lango\n/)
+  expect(zsh).toContain("'sessions list') choices='--search --limit")
+  expect(fish).toContain("complete -c lango -n '__fish_use_subcommand' -f -a sessions -d ")
+  expect(fish).toContain("__fish_seen_subcommand_from list' -l limit -s n -r -d ")
+  expect((await lango(['completion', 'tcsh'], { cwd: import.meta.dirname })).stderr).toBe(
+    'lango: No completion for the shell "tcsh". Use bash, zsh or fish.\n',
+  )
 })
 
 let made: Promise<{ bash: string; zsh: string; fish: string }> | undefined

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { lango, startLango } from './lango.js'
 
-test('lango strict serves a profile, tells what it refused, and ends on a signal', async () => {
+test('lango strict serves a profile, prints what it rejected, and ends on a signal', async () => {
   const args = ['strict', '--profile', 'openai-chat', '--port', '0', '--json']
   const child = startLango(args, { cwd: await temporaryFolder() })
   onTestFinished(() => void child.kill('SIGKILL'))

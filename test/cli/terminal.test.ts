@@ -11,7 +11,7 @@ function open(options: TerminalOptions): TestTerminal {
   return terminal
 }
 
-test('a run asks at the terminal whether a tool may do its work, and Ctrl-C at the question ends it', async () => {
+test('lango run asks on the terminal for approval of a call, and Ctrl-C at the question ends it', async () => {
   const cwd = await temporaryFolder()
   await writeFile(
     join(cwd, 'lango.config.json'),
@@ -31,7 +31,7 @@ test('a run asks at the terminal whether a tool may do its work, and Ctrl-C at t
   expect(await stopped.ended()).toBe(130)
 })
 
-test('deleting asks first; tables fit 80 columns, are bold, and plain with NO_COLOR', async () => {
+test('lango sessions delete asks on the terminal; tables fit 80 columns, are bold, and plain with NO_COLOR', async () => {
   const cwd = await temporaryFolder()
   const store = await openStore(`sqlite:${cwd}/lango.db`)
   const key = { appName: 'lango', userId: 'user', sessionId: '2b7c9b1e-5d5a-4a7e-9f0e-1234567890ab' }
@@ -59,7 +59,7 @@ test('deleting asks first; tables fit 80 columns, are bold, and plain with NO_CO
   expect(sure.all()).toContain('Deleted 1 session')
 })
 
-test('init asks three questions, and leaving it writes nothing', async () => {
+test('lango init asks three questions on the terminal, and writes nothing when it is left', async () => {
   const cwd = await temporaryFolder()
   const left = open({ cwd, args: ['init'] })
   await left.waitFor('Name of the agent?')

@@ -57,7 +57,7 @@ test('lango token new works in a folder whose configuration is broken', async ()
   expect((await lango(['token', 'new'], { cwd })).code).toBe(0)
 })
 
-test('a server with the hashed form lets the token in, from the file and from the environment', async () => {
+test('a server with the hash of a token accepts it, from the file and from the environment', async () => {
   const { token, hash } = JSON.parse(
     (await lango(['token', 'new', '--json'], { cwd: import.meta.dirname })).stdout,
   ) as { token: string; hash: string }
@@ -109,14 +109,14 @@ test('a token of fewer than 16 characters works, and serve, config check and doc
 test.each([
   ['sha256:'.padEnd(71, '0'), 'as "lango token new" prints it'],
   ['has spaces in it', 'without spaces'],
-])('config check refuses the token entry %s without repeating it', async (entry, rule) => {
+])('lango config check refuses the token entry %s without repeating it', async (entry, rule) => {
   const cwd = await configure({ tokens: { [entry]: 'ann' } })
   const { code, stderr } = await lango(['config', 'check'], { cwd })
   expect([code, stderr]).toEqual([1, expect.stringContaining(rule)])
   expect(stderr).not.toContain(entry)
 })
 
-test('config check refuses a proxy that is no address', async () => {
+test('lango config check refuses a proxy that is no address', async () => {
   const cwd = await configure({ trustedProxies: ['10.0.0.0/99'] })
   const { code, stderr } = await lango(['config', 'check'], { cwd })
   expect([code, stderr]).toEqual([

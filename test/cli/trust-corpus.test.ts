@@ -1,6 +1,7 @@
 // Hostile folders with every command: in a pipe, on a terminal that answers no, and after trust. A command that executes
 // runs meets every kind of configuration in both ways, each other command one kind in a pipe and another one on a terminal;
-// LANGO_ALL_PAIRS=1 takes all pairs.
+// LANGO_ALL_PAIRS=1 takes all pairs. The short tier has one kind in a pipe, one on a terminal, every folder before trust, and
+// one folder of each kind of danger after it.
 import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,6 +10,7 @@ import type { CommandSpec } from '../../src/cli/command.js'
 import { LANGO } from '../../src/cli/commands.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { TestTerminal } from '../support/terminal.js'
+import { longUnless } from '../support/tiers.js'
 import {
   Attacker,
   COMBINED_FOLDERS,
@@ -16,7 +18,7 @@ import {
   type HostileFolder,
   writeHostile,
 } from './hostile-folders.js'
-import { lango, outcomeOf, startLango } from './lango.js'
+import { lango, langoProcess, outcomeOf, startLango } from './lango.js'
 
 const KEY = 'sk-the-key-of-the-user-0123456789'
 
@@ -121,49 +123,57 @@ async function inTurns<Item>(items: readonly Item[], work: (item: Item) => Promi
   await Promise.all([worker(), worker()])
 }
 
-test.each(COMBINED_FOLDERS)(
-  'in a pipe, no command runs or sends anything: $name',
-  { timeout: 300_000 },
-  async folder => {
-    const { root, cwd, env } = await prepare(folder)
-    await inTurns(commandsIn(folder, 0), async command => {
-      const { code, stderr } = await inPipe(command, cwd, env)
-      if (RUNNING.has(command.path)) {
-        expect(code, command.path).toBe(1)
-        expect(stderr, command.path).toMatch(/^lango: .* is not trusted, and \.env, .* or add --trust\.\n$/)
-      }
-      if (/sessions (list|export)|models|config (show|check)|doctor/.test(command.path)) {
-        expect(code, command.path + stderr).toBe(0)
-        expect(stderr, command.path).toMatch(/^Not loaded, because .* is not trusted: \.env, lango\.config\./)
-      }
-    })
-    expectNothing(root)
-  },
-)
+for (const [kind, folder] of COMBINED_FOLDERS.entries()) {
+  const tier = { ...longUnless(kind === 1), timeout: 300_000 }
+  test(
+    `in a pipe, no command runs or sends anything of an untrusted folder with ${folder.name}`,
+    tier,
+    async () => {
+      const { root, cwd, env } = await prepare(folder)
+      await inTurns(commandsIn(folder, 0), async command => {
+        const { code, stderr } = await inPipe(command, cwd, env)
+        if (RUNNING.has(command.path)) {
+          expect(code, command.path).toBe(1)
+          expect(stderr, command.path).toMatch(/^lango: .* is not trusted, and \.env, .* or add --trust\.\n$/)
+        }
+        if (/sessions (list|export)|models|config (show|check)|doctor/.test(command.path)) {
+          expect(code, command.path + stderr).toBe(0)
+          expect(stderr, command.path).toMatch(
+            /^Not loaded, because .* is not trusted: \.env, lango\.config\./,
+          )
+        }
+      })
+      expectNothing(root)
+    },
+  )
+}
 
-test.each(COMBINED_FOLDERS)(
-  'on a terminal that answers no, no command does: $name',
-  { timeout: 300_000 },
-  async folder => {
-    const { root, cwd, env } = await prepare(folder)
-    const commands = commandsIn(folder, 2).filter(({ path }) => !WAITING.has(path))
-    await inTurns(commands, async ({ path, args }) => {
-      const terminal = new TestTerminal({ cwd, args, env, columns: 200, rows: 60 })
-      onTestFinished(() => terminal.kill())
-      if (ASKING.has(path)) {
-        await terminal.waitFor('Trust it? [y/N]:')
-        expect(terminal.all()).toContain('OPENAI_BASE_URL')
-        terminal.key('enter')
-        expect(await terminal.ended(), path).toBe(1)
-      } else {
-        await terminal.ended()
-      }
-    })
-    expectNothing(root)
-  },
-)
+for (const [kind, folder] of COMBINED_FOLDERS.entries()) {
+  const tier = { ...longUnless(kind === 2), timeout: 300_000 }
+  test(
+    `on a terminal that answers no, no command runs or sends anything of a folder with ${folder.name}`,
+    tier,
+    async () => {
+      const { root, cwd, env } = await prepare(folder)
+      const commands = commandsIn(folder, 2).filter(({ path }) => !WAITING.has(path))
+      await inTurns(commands, async ({ path, args }) => {
+        const terminal = new TestTerminal({ cwd, args, env, columns: 200, rows: 60 })
+        onTestFinished(() => terminal.kill())
+        if (ASKING.has(path)) {
+          await terminal.waitFor('Trust it? [y/N]:')
+          expect(terminal.all()).toContain('OPENAI_BASE_URL')
+          terminal.key('enter')
+          expect(await terminal.ended(), path).toBe(1)
+        } else {
+          await terminal.ended()
+        }
+      })
+      expectNothing(root)
+    },
+  )
+}
 
-test.each(HOSTILE_FOLDERS)('before trust nothing happens, after it the folder works: $name', async folder => {
+test.each(HOSTILE_FOLDERS)('before it is trusted, nothing of a folder with $name runs', async folder => {
   const { root, cwd, env } = await prepare(folder)
   const [run, list] = await Promise.all([
     lango(['run', 'hi', '-m', 'openai/gpt-4.1'], { cwd, env }),
@@ -174,14 +184,38 @@ test.each(HOSTILE_FOLDERS)('before trust nothing happens, after it the folder wo
   expectNothing(root)
   expect(await lango(['trust', '--yes'], { cwd, env })).toMatchObject({ code: 0, stderr: '' })
   expectNothing(root)
-  const child = startLango(folder.trusted, { cwd, env })
-  const ended = outcomeOf(child)
-  await expect
-    .poll(() => (folder.proof === 'ran' ? existsSync(join(root, 'ran')) : attacker.connections > 0))
-    .toBe(true)
-  child.kill()
-  await ended
 })
+
+/** One for each kind of danger: an address for keys, a variable for Node, a store, a program, code, a link. */
+const KINDS = new Set([
+  '.env OPENAI_BASE_URL',
+  '.env NODE_OPTIONS',
+  'lango.config.json store',
+  'lango.config.yaml MCP by command',
+  'agent.ts',
+  'a configuration that is a link',
+])
+
+for (const folder of HOSTILE_FOLDERS) {
+  test(
+    `before trust a process runs nothing of a folder with ${folder.name}, after it the folder has its effect`,
+    longUnless(KINDS.has(folder.name)),
+    async () => {
+      const { root, cwd, env } = await prepare(folder)
+      const before = await langoProcess(folder.trusted, { cwd, env })
+      expect(before.stderr).toContain('is not trusted')
+      expectNothing(root)
+      expect(await lango(['trust', '--yes'], { cwd, env })).toMatchObject({ code: 0, stderr: '' })
+      const child = startLango(folder.trusted, { cwd, env })
+      const ended = outcomeOf(child)
+      await expect
+        .poll(() => (folder.proof === 'ran' ? existsSync(join(root, 'ran')) : attacker.connections > 0))
+        .toBe(true)
+      child.kill()
+      await ended
+    },
+  )
+}
 
 test('a configuration in a parent folder is not looked for', async () => {
   const { root, cwd, env } = await prepare({

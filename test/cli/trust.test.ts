@@ -30,7 +30,7 @@ function open({ cwd, env }: Place, args: readonly string[]): TestTerminal {
 
 const AGENT = "import { name } from './name.mjs'\nexport default { agent: { name } }\n"
 
-test('a terminal asks once, remembers a yes, and asks again with what changed', async () => {
+test('lango asks on a terminal whether to trust a folder, stores a yes, and asks again with what changed', async () => {
   const here = await place({
     'lango.config.mjs': AGENT,
     'name.mjs': "export const name = 'first'\n",
@@ -111,7 +111,7 @@ test('a folder of lango init runs at once; what else is in the folder is not tru
   })
 })
 
-test('an empty folder, a harmless configuration and the clone itself ask nothing', async () => {
+test('an empty folder, a harmless configuration and a clone of Lango need no trust', async () => {
   const empty = await place()
   const answered = open(empty, ['run', 'hi'])
   expect(await answered.ended()).toBe(0)

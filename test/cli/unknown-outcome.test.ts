@@ -46,7 +46,7 @@ async function folderWithUnknown(): Promise<string> {
   return cwd
 }
 
-test('the chat shows the unknown outcome, asks about the repeated call, and Enter alone runs nothing', async () => {
+test('the chat shows an unknown outcome, asks about the repeated call, and Enter alone runs nothing', async () => {
   const cwd = await folderWithUnknown()
   const chat = start({ cwd, args: ['chat', '--session', 's'], columns: 72, rows: 30 })
   await chat.waitFor(READY)
@@ -60,7 +60,7 @@ test('the chat shows the unknown outcome, asks about the repeated call, and Ente
   expect(await readdir(cwd)).not.toContain('bank.txt')
 })
 
-test('run asks at a terminal, and the command runs when a person says that it did not', async () => {
+test('lango run asks on a terminal about an unknown outcome, and repeats the call when a person says that it did not happen', async () => {
   const cwd = await folderWithUnknown()
   const asked = start({ cwd, args: ['run', '--session', 's', '--yes', 'Did you pay?'] })
   await asked.waitFor('[L]eave it:')
@@ -70,7 +70,7 @@ test('run asks at a terminal, and the command runs when a person says that it di
   expect(await readFile(join(cwd, 'bank.txt'), 'utf8')).toBe('paid\n')
 })
 
-test('without a terminal the outcome stays unknown, and --yes does not change that', async () => {
+test('without a terminal an unknown outcome stays unknown, also with --yes', async () => {
   const cwd = await folderWithUnknown()
   const { code, stdout, stderr } = await lango(['run', '--session', 's', '--yes', 'Did you pay?'], { cwd })
   expect({ code, stdout }).toEqual({ code: 0, stdout: 'All is paid.\n' })

@@ -7,7 +7,7 @@ import { lango } from './lango.js'
 // Starting processes takes long on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
 
-test('prints a table, JSON and CSV of what was counted, and refuses a wrong day and a wrong budget', async () => {
+test('lango usage prints a table, JSON and CSV of what was counted, and refuses a wrong day and a wrong budget', async () => {
   const folder = await temporaryFolder()
   const url = `sqlite:${join(folder, 'lango.db')}`
   const call = (...words: string[]) => lango([...words, '--store', url], { cwd: folder })
