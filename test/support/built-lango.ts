@@ -42,9 +42,6 @@ const BUILT = await build()
 /** The file that `node` starts for the command line. */
 export const BUILT_LANGO = join(BUILT, 'dist/cli/main.js')
 
-/** ADK as the programs load it. */
-export const BUILT_ADK = join(BUILT, 'node_modules/@google/adk/index.mjs')
-
 /** The file that `node` starts for a TypeScript file of one of these folders. */
 export function builtFile(folder: 'test/support' | 'examples' | 'chaos', name: string): string {
   return join(BUILT, folder, name.replace(/\.ts$/, '.js'))
