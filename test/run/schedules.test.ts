@@ -171,6 +171,8 @@ describe.each(Object.keys(PLACES))('on %s', place => {
     expect(await ticksOf(runtime.store, queue.session)).toEqual([ELEVEN, ELEVEN + HOUR])
     expect(await ticksOf(runtime.store, skip.session)).toEqual([ELEVEN])
     const key = { appName: 'lango', userId: 'user', sessionId: skip.session }
+    // A tick is listed once its run is released into the queue.
+    await eventually(async () => (await runtime.listRuns(key)).length).toBe(1)
     const [first] = await runtime.listRuns(key)
     await runtime.stop(first?.runId ?? '')
     await eventually(async () => (await runtime.findRun(first?.runId ?? ''))?.finished).toBe(true)
