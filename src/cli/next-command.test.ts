@@ -7,6 +7,6 @@ test.each([
   [{ npm_command: 'exec', npm_lifecycle_script: 'vitest' }, 'chat', 'lango chat'],
   [{ npm_command: 'run', npm_lifecycle_event: 'chat' }, 'chat', 'npm run chat --'],
   [{ npm_command: 'run', npm_lifecycle_event: 'chat' }, 'run', 'npx lango run'],
-])('what is suggested can be typed: %j', (env, command, line) => {
+])('with the environment %j, the suggestion of %s is %j', (env, command, line) => {
   expect(called({ env }, command)).toBe(line)
 })

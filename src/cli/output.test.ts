@@ -9,7 +9,7 @@ const COLUMNS: Column[] = [
   { title: 'TEXT', flexible: true, least: 8 },
 ]
 
-test('columns line up, whatever the width of their letters', () => {
+test('columns of a table line up, also with wide letters', () => {
   const lines = tableLines(
     COLUMNS,
     [
@@ -21,7 +21,7 @@ test('columns line up, whatever the width of their letters', () => {
   expect(lines).toEqual(['ID       N  TEXT', 'a        1  漢字 text', 'bcd  1,000  😀 smile'])
 })
 
-test.each([80, 40, 30, 24])('no line is wider than %i columns', width => {
+test.each([80, 40, 30, 24])('no line of a table is wider than %i columns', width => {
   const rows = [['a-very-long-session-id-of-36-characters', '12', '漢字'.repeat(40)]]
   for (const line of tableLines(COLUMNS, rows, width)) expect(textWidth(line)).toBeLessThanOrEqual(width)
 })
@@ -47,15 +47,15 @@ function count(isTTY: boolean, steps: number): string[] {
   return written
 }
 
-test('what is over soon says nothing', () => {
+test('a task that ends within half a second reports no progress', () => {
   expect(count(true, 1)).toEqual([])
 })
 
-test('on a terminal one line is rewritten and wiped at the end', () => {
+test('progress on a terminal rewrites one line and clears it at the end', () => {
   expect(count(true, 4)).toEqual(['\rstep 2\u001b[K', '\rstep 3\u001b[K', '\rstep 4\u001b[K', '\r\u001b[K'])
 })
 
-test('on a narrow terminal the line is cut, because a line that wraps cannot be written over', () => {
+test('progress on a narrow terminal is cut to one line, which can be overwritten', () => {
   const written: string[] = []
   const write = (text: string) => written.push(text)
   const stderr = { isTTY: true, columns: 12, write } as unknown as OutputStream
@@ -65,6 +65,6 @@ test('on a narrow terminal the line is cut, because a line that wraps cannot be 
   expect(written).toEqual(['\rexported 3…\u001b[K'])
 })
 
-test('elsewhere a line is added every five seconds', () => {
+test('progress in a pipe adds a line every five seconds', () => {
   expect(count(false, 45)).toEqual(['step 20\n', 'step 40\n'])
 })

@@ -19,21 +19,21 @@ test.each([
   ['tabs', 'a\tb', 'a    b'],
   ['half of a character', 'a\ud83db', 'a\ufffdb'],
   ['what people write', 'héllo 世界 👩‍👩‍👧 한국어', 'héllo 世界 👩‍👩‍👧 한국어'],
-])('%s', (_, text, expected) => {
+])('plain text of %s is safe to print', (_, text, expected) => {
   expect(plainText(text)).toBe(expected)
 })
 
-test('a sequence inside a sequence leaves nothing to obey', () => {
+test('plain text of a sequence inside a sequence has no control characters', () => {
   const nested = '\u001b\u001b[31m[31m\u001b]0;\u001b]52;c;x\u0007'
   expect(plainText(nested)).not.toMatch(/\p{Cc}/u)
 })
 
-test('a long hostile text takes no noticeable time', () => {
+test('a long hostile text is cleaned in linear time', () => {
   expect(plainText('\u009d'.repeat(200_000))).toBe('')
   expect(plainText('\u001b]'.repeat(200_000)).length).toBe(200_000)
 })
 
-test('a line has no breaks', () => {
+test('a plain line has no line breaks', () => {
   expect(plainLine(' a\n\n b\u001b[31m\tc ')).toBe('a b c')
 })
 

@@ -56,7 +56,7 @@ test('a break of the prompt prefix is a notice of its own, and no change of the 
   expect(notice([broken])).toBe(lost)
 })
 
-test('without streaming nothing of the half answer is printed', () => {
+test('without streaming, nothing of an unfinished answer is printed', () => {
   expect(printed(events, false).out).toBe('')
 })
 
@@ -66,7 +66,7 @@ const two: RunEventBody[] = [
   { type: 'text-delta', author: 'work', text: 'Done.' },
 ]
 
-test('authors that speak one after the other are on lines of their own', () => {
+test('answers of consecutive authors are on lines of their own', () => {
   expect(printed(two, true).out).toBe('A plan.\nDone.')
 })
 

@@ -36,7 +36,7 @@ test.each([
   expect(ago(1_700_000_000_000 - passed, 1_700_000_000_000)).toBe(text)
 })
 
-test('one is singular, and a time that is none does not fail', () => {
+test('a count of one is singular, and an invalid time is shown as unknown', () => {
   expect([count(1, 'message'), count(2000, 'message')]).toEqual(['1 message', '2,000 messages'])
   expect(localTime(Number.NaN)).toBe('at an unknown time')
   expect(localTime(8.65e15)).toBe('at an unknown time')

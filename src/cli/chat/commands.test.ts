@@ -13,10 +13,10 @@ test.each([
   ['/usr/bin is a folder', { kind: 'message', text: '/usr/bin is a folder' }],
   ['//help me', { kind: 'message', text: '/help me' }],
   ['/', { kind: 'message', text: '/' }],
-])('%j', (line, expected) => {
+])('the line %j of the chat is read as %j', (line, expected) => {
   expect(readLine(line)).toEqual(expected)
 })
 
-test('help names every command', () => {
+test('the help of the chat names every command', () => {
   for (const { name } of COMMANDS) expect(helpLines().join('\n')).toContain(`/${name}`)
 })

@@ -32,7 +32,7 @@ function open(args: object) {
   return { prompt, answers, type, shown: () => prompt.render(80).join('\n') }
 }
 
-test('the fields are filled in one after the other, and a missing one is named', () => {
+test('the fields of a form are filled in one after the other, and a missing one is named', () => {
   const { answers, type, shown } = open({ schema })
   expect(shown()).toContain('Who are you?')
   type('\r', 'n', ' ', 'x', '\r', ...'Ex, y', '\r')
@@ -42,7 +42,7 @@ test('the fields are filled in one after the other, and a missing one is named',
   expect(answers).toEqual([{ action: 'accept', content: { name: 'Ada', agreed: true, tags: ['x', 'y'] } }])
 })
 
-test('a page is shown with its address; Enter says that it was opened, Escape declines', () => {
+test('a form for a page shows its address; Enter confirms that it was opened, Escape declines', () => {
   const opened = open({ url: 'https://a.example/' })
   expect(opened.shown()).toContain('https://a.example/')
   opened.type('\r')

@@ -39,9 +39,9 @@ test.each([
   [{ text: 'a\n\u001b[31mb' }, 'text: "a\\n\\u001b[31mb"'],
   ['odd', '"odd"'],
   [undefined, ''],
-])('arguments %j', (args, expected) => expect(formatArguments(args)).toBe(expected))
+])('arguments %j are shown as %s', (args, expected) => expect(formatArguments(args)).toBe(expected))
 
-test('arguments to be approved keep their texts', () => {
+test('arguments that need approval are shown with their whole texts', () => {
   expect(argumentEntries({ path: 'a', list: [1] })).toEqual([
     { name: 'path', text: 'a' },
     { name: 'list', text: '[1]' },
@@ -54,4 +54,4 @@ test.each([
   [{ error: 'no such file' }, 'no such file'],
   [{ a: 1, b: 'x' }, 'a: 1, b: "x"'],
   [[1, 2], '[1,2]'],
-])('result %j', (result, expected) => expect(formatResult(result)).toBe(expected))
+])('the result %j is shown as %s', (result, expected) => expect(formatResult(result)).toBe(expected))

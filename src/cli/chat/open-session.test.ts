@@ -37,12 +37,12 @@ const interrupted = {
   text: 'the last run was interrupted; your next message continues from here',
 }
 
-test('a session that is not there is a new one', async () => {
+test('opening a session that does not exist gives a new one', async () => {
   const found = await openSession(await openStore('memory:'), key, free)
   expect(found).toMatchObject({ exists: false, totalMessages: 0, items: [], prompts: [], usage: { cost: 0 } })
 })
 
-test('a call and its answer become one item', async () => {
+test('a stored call and its result become one item of the chat', async () => {
   const found = await openSession(await stored([user('hi'), calls, answers, model('Done.')]), key, free)
   expect(found.items).toEqual([
     { kind: 'user', text: 'hi' },
@@ -68,13 +68,13 @@ test.each([
   ['before the model saw the result', [user('hi'), calls, answers], true],
   ['not at all', [user('hi'), model('Hello.')], false],
   ['by its user', [user('hi'), stopped], false],
-])('a run that was interrupted %s', async (_, messages, expected) => {
+])('an opened session says whether its run was interrupted: %s', async (_, messages, expected) => {
   const { items } = await openSession(await stored(messages), key, free)
   if (expected) expect(items.at(-1)).toEqual(interrupted)
   else expect(items).not.toContainEqual(interrupted)
 })
 
-test('a record of a run that is failed is believed', async () => {
+test('an opened session whose last run failed says so', async () => {
   const store = await stored([user('hi'), model('Hel')])
   const finish = { type: 'run-finish', finishReason: 'error', seq: 2 }
   await store.runs.appendEvents(key, 'r1', [{ type: 'run-start', seq: 1 }, finish])

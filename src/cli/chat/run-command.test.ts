@@ -47,7 +47,7 @@ const run: RunInspection = {
   total: { requests: 1, bytes: 2048, repairs: 1, breaks: 1, usage },
 }
 
-test('a step is shown from what was stored to what was sent', () => {
+test('/inspect shows a step from what was stored to what was sent', () => {
   expect(inspectLines(run)).toEqual([
     'run r1 · root · stop',
     '',
@@ -66,7 +66,7 @@ test('a step is shown from what was stored to what was sent', () => {
   ])
 })
 
-test('a run that sent nothing says so, with its failure', () => {
+test('/inspect of a run that sent nothing says so, with its error', () => {
   const error = { code: 'provider-auth', message: 'No API key.' }
   expect(inspectLines({ runId: 'r2', error, steps: [], total: { ...run.total, requests: 0 } })).toEqual([
     'run r2 · unfinished',
@@ -76,7 +76,7 @@ test('a run that sent nothing says so, with its failure', () => {
   ])
 })
 
-test('long lists are shortened', () => {
+test('/inspect shortens long lists', () => {
   const [step] = run.steps
   const repairs = Array.from({ length: 20 }, () => ({ step: 'map-ids', kind: 'k', at: 1, detail: 'd' }))
   const steps = Array.from({ length: 15 }, () => ({ ...step!, repairs }))
