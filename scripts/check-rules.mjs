@@ -2,7 +2,6 @@
 // literals in two rooms. `--types` reads the tests and examples too and reports first what does not compile, as
 // `tsc --noEmit` and `tsc --noEmit -p web` do. `--json` prints the literals.
 import { fileURLToPath } from 'node:url'
-import ts from 'typescript'
 import { checkSwitches } from './check-switches.mjs'
 import { checkTwins } from './check-twins.mjs'
 import { checkProjects, openProjects } from './open-projects.mjs'
@@ -11,12 +10,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const isWhole = process.argv.includes('--types')
 const { programs, errors } = isWhole ? checkProjects(root) : { programs: openProjects(root), errors: [] }
 if (errors.length > 0) {
-  const host = {
-    getCurrentDirectory: () => root,
-    getCanonicalFileName: name => name,
-    getNewLine: () => '\n',
-  }
-  console.error(ts.formatDiagnostics(errors, host))
+  console.error(errors.join('\n'))
   process.exit(1)
 }
 const { switches, problems: open } = checkSwitches(root, programs)

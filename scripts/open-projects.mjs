@@ -17,10 +17,13 @@ export function openProjects(root) {
   )
 }
 
-/** The programs of all that the projects include, with tests and examples, and their errors. */
-export function checkProjects(root) {
+/**
+ * The programs of all that the projects include, with tests and examples, and their errors as text. Files for which
+ * `isElsewhere` holds are left to another check.
+ */
+export function checkProjects(root, projects = PROJECTS, isElsewhere = () => false) {
   const checked = new Set()
-  const builders = configsOf(root).map(({ path, options, fileNames, errors }) => {
+  const builders = configsOf(root, projects).map(({ path, options, fileNames, errors }) => {
     const cached = { ...options, incremental: true, tsBuildInfoFile: cacheOf(root, path) }
     const builder = ts.createIncrementalProgram({
       rootNames: fileNames,
@@ -28,14 +31,26 @@ export function checkProjects(root) {
       configFileParsingDiagnostics: errors,
       host: ts.createIncrementalCompilerHost(cached),
     })
-    const found = errorsOf(builder, name => checked.has(name))
+    const found = errorsOf(builder, name => checked.has(name) || isElsewhere(name))
     for (const { fileName } of builder.getSourceFiles()) checked.add(fileName)
     return { program: builder.getProgram(), errors: found }
   })
   return {
     programs: builders.map(({ program }) => program),
-    errors: ts.sortAndDeduplicateDiagnostics(builders.flatMap(({ errors }) => errors)),
+    errors: describe(
+      root,
+      builders.flatMap(({ errors }) => errors),
+    ),
   }
+}
+
+function describe(root, errors) {
+  const host = {
+    getCurrentDirectory: () => root,
+    getCanonicalFileName: name => name,
+    getNewLine: () => '\n',
+  }
+  return ts.sortAndDeduplicateDiagnostics(errors).map(error => ts.formatDiagnostic(error, host).trimEnd())
 }
 
 /** As `tsc` reports them, but for files that another project has checked: the page imports sources of the library. */
@@ -60,8 +75,9 @@ function cacheOf(root, path) {
   return join(root, CACHE, `${relative(root, path).replaceAll(/[/\\]/g, '-')}.tsbuildinfo`)
 }
 
-function configsOf(root) {
-  return PROJECTS.map(name => join(root, name))
+function configsOf(root, projects = PROJECTS) {
+  return projects
+    .map(name => join(root, name))
     .filter(path => existsSync(path))
     .map(path => {
       const { config, error } = ts.readConfigFile(path, ts.sys.readFile)

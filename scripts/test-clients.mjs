@@ -18,13 +18,12 @@ const filters = process.argv.slice(2).filter(word => !word.startsWith('--'))
 
 await Promise.all(packageFolders().map(install))
 if (process.argv.includes('--install')) process.exit()
-const compiler = join(ROOT, 'node_modules/typescript/bin/tsc')
 const runner = join(ROOT, 'node_modules/vitest/vitest.mjs')
 const config = join(CLIENTS, 'vitest.config.ts')
 // The compiler has one thread: it takes what the suites leave of the processor. What it prints follows their report.
 const [suites, types] = await Promise.all([
   run([runner, 'run', '--config', config, ...filters]),
-  run([compiler, '--noEmit', '-p', CLIENTS], 'pipe'),
+  run([join(ROOT, 'scripts/check-client-types.mjs')], 'pipe'),
 ])
 process.stdout.write(types.output)
 end('types', types)
