@@ -19,9 +19,10 @@ const RULES = [
   },
   {
     name: 'no-tests-side-by-side',
-    // The hooks and polls of shared helpers belong to the test that began last, whose end removes their folders.
+    // Hooks and polls that are imported belong to the test that began last, whose end removes their folders.
     pattern: /\b(it|test|describe)\.concurrent\b/,
-    fix: 'let the tests of a file run one after the other',
+    in: /\bimport \{[^}]*\bonTestFinished\b|\bexpect\.poll\b|\b(temporaryFolder|eventually)\(/,
+    fix: 'let the tests of the file run one after the other, or take hooks from the context of each test',
     tests: true,
   },
 ]
@@ -30,9 +31,10 @@ const RULES = [
 export function checkHouse(root) {
   return ['src', 'web', 'test'].flatMap(folder =>
     sources(join(root, folder)).flatMap(file => {
-      const lines = readFileSync(file, 'utf8').split('\n')
+      const text = readFileSync(file, 'utf8')
+      const lines = text.split('\n')
       const isTest = folder === 'test' || file.endsWith('.test.ts')
-      return RULES.filter(rule => rule.tests || !isTest).flatMap(rule =>
+      return RULES.filter(rule => (rule.tests || !isTest) && (rule.in?.test(text) ?? true)).flatMap(rule =>
         lines.flatMap((line, index) =>
           rule.pattern.test(line) ? [`${rule.name}: ${file}:${index + 1}: ${rule.fix}`] : [],
         ),

@@ -26,6 +26,7 @@ const STEPS = {
   structure: ['scripts/check-structure.mjs'],
   house: ['scripts/check-house.mjs'],
   scenarios: ['scripts/check-scenarios.mjs'],
+  promises: ['scripts/check-promises.mjs'],
 }
 
 /** A step that reads what another one writes waits for its end. */

@@ -53,7 +53,9 @@ function longTests() {
     .filter(folder => !['test/clients', 'test/lanes'].includes(folder))
     .flatMap(folder => readdirSync(join(ROOT, folder), { recursive: true }).map(name => `${folder}/${name}`))
     .filter(file => file.endsWith('.test.ts') && filters.every(filter => file.includes(filter)))
-    .filter(file => /@module-tag long|'long'|\bLONG\b|\blongUnless\b/.test(readFileSync(join(ROOT, file), 'utf8')))
+    .filter(file =>
+      /@module-tag long|'long'|\bLONG\b|\blongUnless\b/.test(readFileSync(join(ROOT, file), 'utf8')),
+    )
   if (files.length === 0) {
     console.error(`No file with a long test has ${filters.join(' and ')} in its name.`)
     return 1

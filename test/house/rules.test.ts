@@ -155,10 +155,15 @@ test.each([
   ['no-bare-error', "throw new Error('no')\n"],
   ['no-leftover', '// TO' + 'DO later\n'],
   ['no-skipped-test', 'test.' + "skip('x', () => {})\n"],
-  ['no-tests-side-by-side', 'test.' + "concurrent('x', () => {})\n"],
+  ['no-tests-side-by-side', "import { onTestFinished } from 'vitest'\ntest." + "concurrent('x', () => {})\n"],
 ])('the code rules refuse %s', (rule, text) => {
   write({ 'src/a.ts': text })
   expect(checkHouse(tree).join('\n')).toContain(rule)
+})
+
+test('the code rules allow concurrent tests that take hooks from their own context', () => {
+  write({ 'src/a.ts': 'test.' + "concurrent('x', ({ onTestFinished }) => {})\n" })
+  expect(checkHouse(tree)).toEqual([])
 })
 
 const listed = readSpec(
