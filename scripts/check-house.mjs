@@ -21,7 +21,7 @@ const RULES = [
     name: 'no-tests-side-by-side',
     // Hooks and polls that are imported belong to the test that began last, whose end removes their folders.
     pattern: /\b(it|test|describe)\.concurrent\b/,
-    in: /\bimport \{[^}]*\bonTestFinished\b|\bexpect\.poll\b|\b(temporaryFolder|eventually)\(/,
+    in: /\bimport \{[^}]*\bonTestFinished\b|\bexpect\.poll\(|\b(temporaryFolder|eventually)\(/,
     fix: 'let the tests of the file run one after the other, or take hooks from the context of each test',
     tests: true,
   },
