@@ -2,7 +2,7 @@
 // of how runs are stored, resumed or paid for. docs/testing.md has the table of tiers.
 //
 //   npm run proof                      every part, one after another
-//   npm run proof -- mutants cuts      only these parts
+//   npm run proof -- mutants tests     only these parts
 //   npm run proof -- --list            the parts, with what they prove and how long they take on two cores
 //   npm run proof -- --json            the results as JSON; what the parts print goes to standard error
 //
@@ -18,47 +18,51 @@ const PARTS = {
   mutants: {
     proves: 'npm test finds planted mistakes',
     minutes: 40,
-    command: ['scripts/mutants.mjs'],
+    commands: [['scripts/mutants.mjs']],
   },
-  cuts: {
-    proves: 'a run is continued after every one of its writes, for each kind of tool, on both stores',
-    minutes: 10,
-    command: [VITEST, 'run', '--tags-filter=proof'],
+  tests: {
+    proves:
+      'the tests with the tag proof: a run is continued after every one of its writes; all documented commands run with the packed package',
+    minutes: 20,
+    commands: [
+      ['scripts/build.mjs', '--no-check'],
+      [VITEST, 'run', '--tags-filter=proof'],
+    ],
   },
   'chaos-sqlite': {
     proves: '300 kills of three processes on SQLite lose, double and interleave nothing',
     minutes: 30,
-    command: [...CHAOS, '--store', 'sqlite'],
+    commands: [[...CHAOS, '--store', 'sqlite']],
   },
   'chaos-postgres': {
     proves: 'the same on PostgreSQL, with restarts of the database',
     minutes: 30,
-    command: [...CHAOS, '--store', 'postgres'],
+    commands: [[...CHAOS, '--store', 'postgres']],
   },
   'chaos-dbos': {
     proves: 'the same with DBOS as the engine',
     minutes: 30,
-    command: [...CHAOS, '--store', 'postgres', '--engine', 'dbos'],
+    commands: [[...CHAOS, '--store', 'postgres', '--engine', 'dbos']],
   },
   simulate: {
     proves: '100,000 simulated crashes leave no run lost, doubled or stuck',
     minutes: 60,
-    command: simulation(),
+    commands: [simulation()],
   },
   fuzz: {
     proves: 'the laws of repair, restoring and steady requests hold for some million generated histories',
     minutes: 90,
-    command: ['scripts/fuzz.mjs'],
+    commands: [['scripts/fuzz.mjs']],
   },
   pooler: {
     proves: 'the store works behind PgBouncer in session and transaction mode (needs PgBouncer)',
     minutes: 10,
-    command: ['scripts/test-pooler.mjs'],
+    commands: [['scripts/test-pooler.mjs']],
   },
   lanes: {
     proves: 'the packed package works on every runtime and through every bundler',
     minutes: 15,
-    command: ['scripts/test-lanes.mjs'],
+    commands: [['scripts/test-lanes.mjs']],
   },
 }
 
@@ -90,14 +94,20 @@ process.exit(failed.length > 0 ? 1 : 0)
 async function runPart(name) {
   const started = Date.now()
   console.error(`${name}: ${PARTS[name].proves} …`)
-  const child = spawn(process.execPath, PARTS[name].command, {
-    cwd: ROOT,
-    stdio: ['ignore', asJson ? 2 : 'inherit', 'inherit'],
-  })
-  const code = await new Promise(done => child.on('error', () => done(1)).on('close', end => done(end ?? 1)))
+  let code = 0
+  for (const command of PARTS[name].commands) code ||= await run(command)
   const seconds = Math.round((Date.now() - started) / 1000)
   console.error(`${code === 0 ? 'ok  ' : 'FAIL'} ${name} (${seconds} s)`)
   return { name, passed: code === 0, seconds }
+}
+
+function run(command) {
+  const child = spawn(process.execPath, command, {
+    cwd: ROOT,
+    stdio: ['ignore', asJson ? 2 : 'inherit', 'inherit'],
+    env: { ...process.env, LANGO_REPORT: 'reports/proof.json' },
+  })
+  return new Promise(done => child.on('error', () => done(1)).on('close', code => done(code ?? 1)))
 }
 
 /** A thousand simulations with at most 40 faults have some 12,000 crashes. */

@@ -1,7 +1,7 @@
 // Hostile folders with every command: in a pipe, on a terminal that answers no, and after trust. A command that executes
-// runs meets every kind of configuration in both ways, each other command one kind in a pipe and another one on a terminal;
-// LANGO_ALL_PAIRS=1 takes all pairs. The short tier has one kind in a pipe, one on a terminal, every folder before trust, and
-// one folder of each kind of danger after it.
+// runs meets every kind of configuration in both ways, each other command one kind in a pipe and another one on a terminal.
+// The short tier has one kind in a pipe, one on a terminal, every folder before trust, and one folder of each kind of danger
+// after it.
 import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -86,10 +86,7 @@ const WAITING = new Set(['lango strict', 'lango acp', 'lango mcp', 'lango mcp se
 function commandsIn(folder: HostileFolder, shift: number): CommandLine[] {
   const kind = COMBINED_FOLDERS.indexOf(folder)
   return everyCommand().filter(
-    ({ path }, index) =>
-      process.env.LANGO_ALL_PAIRS === '1' ||
-      RUNNING.has(path) ||
-      (index + shift) % COMBINED_FOLDERS.length === kind,
+    ({ path }, index) => RUNNING.has(path) || (index + shift) % COMBINED_FOLDERS.length === kind,
   )
 }
 

@@ -1,5 +1,5 @@
-// Every command of README, CONTRIBUTING and docs is run, or is listed with the reason why not. LANGO_ALL_COMMANDS=1 runs those
-// of all pages with the packed package in an empty project; without it, those of the pages that a reader begins with.
+// Every command of README, CONTRIBUTING and docs is run, or is listed with the reason why not: those of the pages that a
+// reader begins with from the sources, those of all pages with the packed package in an empty project (`npm run proof`).
 import { chmod, cp, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { afterAll, expect, onTestFinished, test } from 'vitest'
@@ -8,20 +8,17 @@ import { lango, outcomeOf, startLango } from '../cli/lango.js'
 import { UI_MESSAGES } from '../formats/foreign-conversations.js'
 import { BUILT_LANGO } from '../support/built-lango.js'
 import { makeFolder, removeFolder, temporaryFolder } from '../support/temporary-folder.js'
-import { longUnless } from '../support/tiers.js'
+import { longUnless, PROOF } from '../support/tiers.js'
 import { filesOf, findCommands, isAsShown, reasonNotToRun, runCommand, staleReasons } from './commands.js'
 
 const ROOT = join(import.meta.dirname, '../..')
 const COMMANDS = findCommands(ROOT)
 const RUN = COMMANDS.filter(command => reasonNotToRun(command) === undefined)
 
-const ALL = process.env.LANGO_ALL_COMMANDS === '1'
 /** Their commands print what they show, and need no sessions of others. */
 const COMPARED = ['README.md', 'docs/getting-started.md']
 const LATER = ['docs/you-have-a-400.md', 'docs/moving.md']
-const PAGES = [...new Set(RUN.map(({ file }) => file))].filter(
-  file => ALL || [...COMPARED, ...LATER].includes(file),
-)
+const PAGES = [...new Set(RUN.map(({ file }) => file))]
 
 test('commands are found in sh and console blocks, and every reason not to run one fits a command', () => {
   expect(COMMANDS.length).toBeGreaterThan(90)
@@ -92,18 +89,20 @@ async function prepared(page: string): Promise<string> {
 let project = ''
 afterAll(() => (project === '' ? undefined : removeFolder(project)))
 
-/** A folder with `lango`: of the tests, or as an installation puts it. */
-async function binFolder(cwd: string): Promise<string> {
-  if (ALL) {
-    if (project === '') {
-      const { installPackage } = await import('../../scripts/check-package.mjs')
-      project = await makeFolder()
-      installPackage(project)
-    }
-    await symlink(join(project, 'node_modules'), join(cwd, 'node_modules'))
-    await cp(join(project, 'package.json'), join(cwd, 'package.json'))
-    return join(project, 'node_modules/.bin')
+/** A folder with `lango` as an installation puts it, from what `npm run build` has made. */
+async function installedBin(cwd: string): Promise<string> {
+  if (project === '') {
+    const { installPackage } = await import('../../scripts/check-package.mjs')
+    project = await makeFolder()
+    installPackage(project)
   }
+  await symlink(join(project, 'node_modules'), join(cwd, 'node_modules'))
+  await cp(join(project, 'package.json'), join(cwd, 'package.json'))
+  return join(project, 'node_modules/.bin')
+}
+
+/** A folder with `lango` as the tests build it. */
+async function builtBin(cwd: string): Promise<string> {
   await mkdir(join(cwd, 'node_modules'))
   await symlink(join(dirname(BUILT_LANGO), '../..'), join(cwd, 'node_modules/lango'))
   await symlink(join(dirname(BUILT_LANGO), '../../node_modules/zod'), join(cwd, 'node_modules/zod'))
@@ -138,17 +137,16 @@ async function serve(cwd: string, env: Record<string, string>): Promise<string> 
 }
 
 /** Those of a page run in its order in one folder: later ones speak of what earlier ones made. */
-for (const page of PAGES)
-  test(
-    `the commands of ${page} run`,
-    {
-      ...longUnless(!LATER.includes(page)),
-      timeout: 900_000,
-    },
-    () => runPage(page),
-  )
+for (const page of [...COMPARED, ...LATER]) {
+  const tier = { ...longUnless(COMPARED.includes(page)), timeout: 900_000 }
+  test(`the commands of ${page} run`, tier, () => runPage(page, builtBin))
+}
 
-async function runPage(page: string): Promise<void> {
+test.each(PAGES)('the commands of %s run with the packed package', { ...PROOF, timeout: 900_000 }, page =>
+  runPage(page, installedBin),
+)
+
+async function runPage(page: string, binFolder: (cwd: string) => Promise<string>): Promise<void> {
   const cwd = await prepared(page)
   for (const { name, content } of filesOf(await readFile(join(ROOT, page), 'utf8')))
     await writeFile(join(cwd, name), content)

@@ -1,6 +1,6 @@
 // A run is cut off at a step and continued, on SQLite and PostgreSQL, by a process with the same store or with its own:
 // two tools, a parallel batch, an agent inside a tool, an approval and a transfer, with every effect and every policy.
-// The default run takes some cuts of each kind, chosen by a fixed seed; LANGO_ALL_CUTS=1 takes all of them.
+// Two cuts of each kind, chosen by a fixed seed; `npm run proof -- cuts` takes all of them.
 import { join } from 'node:path'
 import { AgentTool, type BaseAgent, LlmAgent } from '@google/adk'
 import { expect, onTestFinished, test } from 'vitest'
@@ -20,7 +20,7 @@ import { type CrashableStore, crashable } from '../support/crashable-store.js'
 import { eventually } from '../support/eventually.js'
 import { createStoreDatabase } from '../support/postgres.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
-import { LONG } from '../support/tiers.js'
+import { LONG, PROOF } from '../support/tiers.js'
 
 /** How the tools are declared. */
 const POLICIES: Readonly<Record<string, Partial<Tool> & { isVerified?: true }>> = {
@@ -243,13 +243,17 @@ async function isOver(store: SessionStore, { runId }: Place): Promise<boolean> {
 
 const EFFECTS = 6
 
-function cutsOf(writes: number, seed: string): Cut[] {
-  const all: Cut[] = [
+function allCuts(writes: number): Cut[] {
+  return [
     ...Array.from({ length: writes - 1 }, (_, index): Cut => ({ at: 'write', nth: index + 1 })),
     ...Array.from({ length: EFFECTS }, (_, index): Cut => ({ at: 'effect', nth: index + 1 })),
   ]
-  if (process.env.LANGO_ALL_CUTS === '1') return all
+}
+
+/** One at a write and one at an effect. */
+function someCuts(writes: number, seed: string): Cut[] {
   const random = new Random(seed)
+  const all = allCuts(writes)
   return [random.pick(all.slice(0, writes - 1)), random.pick(all.slice(writes - 1))].flatMap(cut => cut ?? [])
 }
 
@@ -269,24 +273,34 @@ const isShort = ([policy, driver]: readonly [string, string]) =>
   driver === 'SQLite' || policy === 'once, retry'
 
 const TITLE = 'a run whose tools are declared as "%s" is continued on %s wherever it is cut off'
-test.each(CASES.filter(isShort))(TITLE, { timeout: 1_800_000 }, expectContinued)
-test.each(CASES.filter(each => !isShort(each)))(TITLE, { ...LONG, timeout: 1_800_000 }, expectContinued)
+const TIMEOUT = { timeout: 1_800_000 }
+test.each(CASES.filter(isShort))(TITLE, TIMEOUT, expectContinued)
+test.each(CASES.filter(each => !isShort(each)))(TITLE, { ...LONG, ...TIMEOUT }, expectContinued)
+test.each(CASES)(`${TITLE}, for every cut`, { ...PROOF, ...TIMEOUT }, expectAllContinued)
 
 async function expectContinued(policy: string, driver: string): Promise<void> {
+  const stage = await openStage(policy, driver)
+  const cuts = someCuts(stage.reference.writes, `${driver} ${policy}`)
+  let continued = 0
+  for (const [index, cut] of cuts.entries())
+    if (await continuedAfter({ ...stage, cut, isOther: index % 2 === 1 })) continued += 1
+  expect(continued).toBeGreaterThan(0)
+}
+
+async function expectAllContinued(policy: string, driver: string): Promise<void> {
+  const stage = await openStage(policy, driver)
+  let continued = 0
+  for (const cut of allCuts(stage.reference.writes))
+    for (const isOther of [false, true]) if (await continuedAfter({ ...stage, cut, isOther })) continued += 1
+  console.log(`${driver}, ${policy}: ${continued} runs cut off and continued`)
+  expect(continued).toBeGreaterThan(0)
+}
+
+async function openStage(policy: string, driver: string) {
   const url = await newStore(driver)
   const store = await openStore(url)
   onTestFinished(() => store.close())
-  const reference = await whole(store, policy)
-  const cuts = cutsOf(reference.writes, `${driver} ${policy}`)
-  const resumers = process.env.LANGO_ALL_CUTS === '1' ? [false, true] : undefined
-  let continued = 0
-  for (const [index, cut] of cuts.entries())
-    for (const isOther of resumers ?? [index % 2 === 1]) {
-      const where = `cut at ${cut.at} ${cut.nth}, continued by ${isOther ? 'another' : 'the same'} store`
-      if (await continuedAfter({ store, url, isOther, policy, cut, where, reference })) continued += 1
-    }
-  if (resumers) console.log(`${driver}, ${policy}: ${continued} runs cut off and continued`)
-  expect(continued).toBeGreaterThan(0)
+  return { url, store, policy, reference: await whole(store, policy) }
 }
 
 interface Continuation {
@@ -295,7 +309,6 @@ interface Continuation {
   isOther: boolean
   policy: string
   cut: Cut
-  where: string
   reference: Awaited<ReturnType<typeof whole>>
 }
 
@@ -306,9 +319,9 @@ async function continuedAfter({
   isOther,
   policy,
   cut,
-  where,
   reference,
 }: Continuation): Promise<boolean> {
+  const where = `cut at ${cut.at} ${cut.nth}, continued by ${isOther ? 'another' : 'the same'} store`
   const world = new World()
   const place = newPlace()
   await cutOff(store, place, { world, policy }, cut)

@@ -1,5 +1,4 @@
 // SIGTERM with ten runs in flight that cannot end: the process exits in time, and the next server ends the runs.
-// LANGO_STOPS is how often each situation is repeated; the default is 1.
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -17,7 +16,6 @@ import { longUnless } from '../support/tiers.js'
 // Starting processes takes long on a busy machine.
 vi.setConfig({ testTimeout: 240_000 })
 
-const STOPS = Number(process.env.LANGO_STOPS ?? 1)
 const RUNS = 10
 /** Stopping has 8 s by default; the rest is for a machine that is busy with other tests. */
 const LIMIT_MS = 15_000
@@ -124,12 +122,8 @@ async function stage(situation: Situation) {
   return { cwd, store, isInFlight, cut }
 }
 
-const stops = Object.entries(SITUATIONS).flatMap(([name, situation]) =>
-  Array.from({ length: STOPS }, (_, index) => ({ name, number: index + 1, situation })),
-)
-
-for (const { name, number, situation } of stops) {
-  const title = `SIGTERM during ten runs with ${name}: the server exits in time, and the next one ends the runs (${number})`
+for (const [name, situation] of Object.entries(SITUATIONS)) {
+  const title = `SIGTERM during ten runs with ${name}: the server exits in time, and the next one ends the runs`
   test(title, longUnless(situation.isShort === true), async () => {
     const { cwd, store, isInFlight, cut } = await stage(situation)
     const first = await startServe(cwd)

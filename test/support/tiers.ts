@@ -7,6 +7,9 @@
  */
 export const LONG = { tags: ['long'] }
 
+/** Options of a test that takes many minutes: `npm run proof`. */
+export const PROOF = { tags: ['proof'] }
+
 /** Options of a test that is one row of a table: the rows for which `isShort` holds stay in `npm test`. */
 export function longUnless(isShort: boolean): { tags: string[] } {
   return { tags: isShort ? [] : ['long'] }
