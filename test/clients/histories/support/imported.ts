@@ -40,15 +40,6 @@ export async function importFile(file: string, url: string): Promise<ImportedFil
   return { messages, leftOut: report?.leftOut ?? [] }
 }
 
-export async function quietly<Result>(work: () => Promise<Result>): Promise<Result> {
-  const write = vi.spyOn(process.stderr, 'write').mockImplementation(() => true)
-  try {
-    return await work()
-  } finally {
-    write.mockRestore()
-  }
-}
-
 /** What lint says of a file for one profile: the format, and the codes of what would be refused. */
 export async function lintFile(
   file: string,
