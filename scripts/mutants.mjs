@@ -265,11 +265,21 @@ async function failedTest(folder, files) {
   }
 }
 
+/** In a process group of its own: a suite that is ended by its first failure leaves servers and clients of its tests. */
 function run(command, cwd, report) {
   const child = spawn(process.execPath, command, {
     cwd,
     stdio: 'ignore',
+    detached: true,
     env: { ...process.env, LANGO_REPORT: report },
   })
-  return new Promise(done => child.on('error', () => done(1)).on('close', code => done(code ?? 1)))
+  return new Promise(done => child.on('error', () => done(1)).on('close', code => done(code ?? 1))).finally(
+    () => {
+      try {
+        process.kill(-child.pid, 'SIGKILL')
+      } catch {
+        // Nothing was left.
+      }
+    },
+  )
 }
