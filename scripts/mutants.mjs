@@ -7,7 +7,7 @@
 //   node scripts/mutants.mjs --tree ../old        mutants of another checkout, whose packages are installed
 //   node scripts/mutants.mjs --json               the results as JSON
 import { spawn } from 'node:child_process'
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -221,6 +221,7 @@ async function judge({ name, file, from, to, near }) {
     const source = readFileSync(join(folder, file), 'utf8')
     if (source.split(from).length !== 2)
       stop(`${name}: ${file} does not hold the text once. Correct the mutant.`)
+    for (const path of near) if (!existsSync(join(folder, path))) stop(`${name}: there is no ${path}.`)
     writeFileSync(
       join(folder, file),
       source.replace(from, () => to),
@@ -254,15 +255,14 @@ async function failedTest(folder, files) {
     report,
   )
   if (code === 0) return undefined
-  try {
-    const tests = JSON.parse(readFileSync(report, 'utf8')).testResults
-    const failed = tests
-      .flatMap(({ assertionResults }) => assertionResults)
-      .find(test => test.status === 'failed')
-    return failed?.fullName ?? tests.find(({ status }) => status === 'failed')?.message ?? `exit code ${code}`
-  } catch {
-    return `exit code ${code}`
-  }
+  const files = JSON.parse(readFileSync(report, 'utf8')).testResults
+  const failed = files
+    .flatMap(({ assertionResults }) => assertionResults)
+    .find(({ status }) => status === 'failed')
+  const broken = files.find(({ status }) => status === 'failed')
+  // A suite that failed without a failed test, or for another reason than a mistake, has found nothing.
+  if (!failed && !broken) stop(`Vitest ended with exit code ${code} and no failed test.`)
+  return failed?.fullName ?? `${broken.name}: ${broken.message.split('\n')[0]}`
 }
 
 /** In a process group of its own: a suite that is ended by its first failure leaves servers and clients of its tests. */

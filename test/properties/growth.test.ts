@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { LONG } from '../support/tiers.js'
-import { PIECES, READERS, type Reader } from './text-readers.js'
+import { PIECES, READERS } from './text-readers.js'
 
 // Text of users, models, tools and servers is read in linear time, whatever it is. Here each reader gets texts that
 // quadratic work would not finish before the time limit of the test; `npm run bench -- growth` measures the growth.
@@ -34,7 +34,8 @@ const OWN_PIECES: Readonly<Record<string, readonly string[]>> = {
 }
 
 async function readEach(name: string, pieces: readonly string[]): Promise<void> {
-  const read = READERS[name] as Reader
+  const read = READERS[name]
+  if (!read) throw new TypeError(`There is no reader ${name}.`)
   const length = BY_CHARACTER.names.includes(name) ? BY_CHARACTER.length : LENGTH
   for (const piece of pieces) {
     const text = piece.repeat(length / piece.length)

@@ -825,6 +825,7 @@ async function expectContinued(scenario: Scenario, mostCuts: number): Promise<vo
   expect(reference.writes).toBeGreaterThan(2)
   // Long runs repeat themselves: not each of their writes is needed.
   const stride = Math.ceil(reference.writes / mostCuts)
+  let compared = 0
   for (let endsAfter = 1; endsAfter < reference.writes; endsAfter += stride) {
     const where = `cut after write ${endsAfter}`
     const store = await openStore('memory:')
@@ -848,6 +849,7 @@ async function expectContinued(scenario: Scenario, mostCuts: number): Promise<vo
       expect([...world.effects].sort(), where).toEqual([...reference.world.effects].sort())
     expect(await historyOf(store, scenario.isParallel), where).toEqual(reference.history)
     expect(textOf(events), where).toEqual(textOf(reference.events))
+    compared += 1
     expect(reported(events, scenario.isParallel), where).toEqual(
       reported(reference.events, scenario.isParallel),
     )
@@ -855,6 +857,7 @@ async function expectContinued(scenario: Scenario, mostCuts: number): Promise<vo
     for (const request of scenario.isParallel ? [] : world.asked)
       expect(reference.world.asked, where).toContain(request)
   }
+  expect(compared, 'runs that were cut off, continued and compared').toBeGreaterThan(0)
 }
 
 /** The inner agent and the root agent use one id for their calls; both need approval. */

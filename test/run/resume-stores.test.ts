@@ -1,6 +1,6 @@
 // A run is cut off at a step and continued, on SQLite and PostgreSQL, by a process with the same store or with its own:
 // two tools, a parallel batch, an agent inside a tool, an approval and a transfer, with every effect and every policy.
-// Two cuts of each kind, chosen by a fixed seed; `npm run proof -- cuts` takes all of them.
+// Two cuts of each kind, chosen by a fixed seed; `npm run proof -- tests` takes all of them.
 import { join } from 'node:path'
 import { AgentTool, type BaseAgent, LlmAgent } from '@google/adk'
 import { expect, onTestFinished, test } from 'vitest'

@@ -151,8 +151,8 @@ async function continuedOn(
   await continuedAfter(name, cutsOf, open)
 }
 
-test.each(SOME)('workflow "%s" on sqlite is continued after a write in its middle', name =>
-  continuedOn('sqlite', name, writes => [Math.floor(writes / 2)]),
+test.each(SOME)('workflow "%s" on sqlite is continued after a middle and its last write', name =>
+  continuedOn('sqlite', name, writes => [Math.floor(writes / 2), writes - 1]),
 )
 
 test.for(['sqlite', 'postgres'].flatMap(kind => SOME.map(name => [name, kind] as const)))(
@@ -171,6 +171,7 @@ async function continuedAfter(
   if (!given) throw new TypeError(name)
   const reference = await whole(given)
   expect(reference.writes).toBeGreaterThan(2)
+  let compared = 0
   for (const endsAfter of cutsOf(reference.writes)) {
     const where = `cut after write ${endsAfter}`
     const store = await open()
@@ -190,7 +191,9 @@ async function continuedAfter(
     expect(endOf(events), `${where} ${JSON.stringify(events.at(-2))}`).toEqual(reference.end)
     expect(new Set(play.effects), where).toEqual(new Set(reference.play.effects))
     expect(await historyOf(store), where).toEqual(reference.history)
+    compared += 1
   }
+  expect(compared, 'runs that were cut off, continued and compared').toBeGreaterThan(0)
 }
 
 function times({ effects }: Play, line: string): number {

@@ -25,6 +25,10 @@ export interface StoreFaults extends Omit<Faults<SessionStore>, 'runs'> {
 export function faultyStore(store: SessionStore, { runs = {}, ...own }: StoreFaults): SessionStore {
   const ofRuns = Object.entries(runs).map(([name, fault]) => [`runs.${name}`, fault] as const)
   const faults = new Map<string, unknown>([...Object.entries(own), ...ofRuns])
+  for (const [name, fault] of faults) {
+    const method = name.split('.').reduce<unknown>((part, key) => Reflect.get(Object(part), key), store)
+    if (fault && typeof method !== 'function') throw new TypeError(`The store has no method ${name} to fail.`)
+  }
   return wrapped(store, '', (name, method) => {
     if (!faults.has(name)) return method
     const fault = faults.get(name) as Method | undefined

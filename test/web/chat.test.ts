@@ -50,7 +50,7 @@ const messages = (page: Page) => page.getByRole('region', { name: 'Messages' })
 const footers = (page: Page) => page.locator('.answer-footer')
 
 test('a first message gets an address, a streamed answer and its cost', async () => {
-  const page = await visit()
+  const page = await visit('/', { reducedMotion: 'no-preference' })
   await eventually(() => page.getByRole('heading', { name: 'A history that cannot break' }).isVisible()).toBe(
     true,
   )

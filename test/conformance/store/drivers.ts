@@ -53,9 +53,10 @@ async function startPostgres(created: Promise<TestDatabase>): Promise<Started> {
 export const SHARED_DRIVERS: readonly Driver[] = DRIVERS.filter(({ name }) => name !== 'memory')
 
 /** The same with the SQLite file on the disk, also where folders for tests are in memory. */
-export const DISK_DRIVERS: readonly Driver[] = SHARED_DRIVERS.map(driver =>
-  driver.name === 'sqlite' ? { ...driver, start: () => startSqlite({ on: 'disk' }) } : driver,
-)
+export const DISK_DRIVERS: readonly Driver[] = SHARED_DRIVERS.map(driver => {
+  const start = () => startSqlite({ on: 'disk' })
+  return driver.name === 'sqlite' ? { ...driver, start, startEmpty: start } : driver
+})
 
 /** Every store for tests that write thousands of messages: SQLite without waiting for the disk each time. */
 export const FAST_DRIVERS: readonly Driver[] = DRIVERS.map(driver => ({
