@@ -1,5 +1,6 @@
 // The table "What is guaranteed" of docs/reliability.md, row by row. One process with a run for each row is killed with
-// SIGKILL, and another one continues. The same again with a process that breaks every guarantee: each check must notice.
+// SIGKILL, and another one continues. The same again with a process that breaks every guarantee: each check must name the
+// breach that was planted. What that process does not break is broken in the evidence of the first one.
 import { cp, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from '@photostructure/sqlite'
@@ -105,35 +106,177 @@ function asked({ messages }: Evidence, session: SessionName): string[] {
 
 const count = ({ log }: Evidence, beginning: string) => log.filter(line => line.startsWith(beginning)).length
 
-/** Whether a guarantee was kept, by its name in the documentation. */
-const KEPT: Readonly<Record<string, (evidence: Evidence) => boolean>> = {
-  'Accepted means kept': evidence => asked(evidence, 'accepted').join() === 'accepted first,accepted second',
-  'One request, one run': evidence => asked(evidence, 'once').length === 1,
-  'In order': evidence => {
-    const turns = evidence.messages.ordered.map(({ invocationId }) => invocationId)
-    const isContiguous = turns.every((turn, at) => turns.indexOf(turn) >= at - 1)
-    return isContiguous && asked(evidence, 'ordered').join() === 'ordered first,ordered second,ordered third'
+/** Whether a breach is in the evidence, by its name. */
+type Breaches = Readonly<Record<string, (evidence: Evidence) => boolean>>
+
+const ACCEPTED = ['accepted first', 'accepted second']
+const ORDERED = ['ordered first', 'ordered second', 'ordered third']
+
+/** The breaches of each guarantee, by its name in the documentation. A guarantee without a breach was kept. */
+const GUARANTEES: Readonly<Record<string, Breaches>> = {
+  'Accepted means kept': {
+    'a message is lost': evidence => ACCEPTED.some(text => !asked(evidence, 'accepted').includes(text)),
+    'a message is stored twice': evidence => hasDuplicates(asked(evidence, 'accepted')),
   },
-  'A run survives its process': evidence => {
-    const { runs, events } = evidence
-    const isNumbered = events.survives.every(({ seq }, index) => seq === index + 1)
-    const isResumed = events.survives.some(({ type }) => type === 'run-resumed')
-    const isPaidOnce = count(evidence, 'asked survives first 0') === 1 && count(evidence, 'look') === 1
-    return runs.survives?.finishReason === 'stop' && isNumbered && isResumed && isPaidOnce
+  'One request, one run': {
+    'the message is lost': evidence => asked(evidence, 'once').length === 0,
+    'the repeated request is another run': evidence => asked(evidence, 'once').length > 1,
   },
-  'Later is stored': evidence =>
-    evidence.runs.later?.finishReason === 'stop' && count(evidence, 'asked later') === 1,
-  'Waiting is stored': ({ runs, events }) =>
-    runs.waits?.finishReason === 'stop' &&
-    events.waits.filter(({ type }) => type === 'approval-request').length === 1,
-  'Every run ends': ({ runs, events }) =>
-    runs.ends?.finished === true &&
-    events.ends.findIndex(({ type }) => type === 'run-finish') === events.ends.length - 1,
-  'Paid once, with a key': ({ log }) => {
-    const keys = log.filter(line => line.startsWith('pay_keyed'))
-    return keys.length === 2 && new Set(keys).size === 1
+  'In order': {
+    'the order is not that of acceptance': evidence => asked(evidence, 'ordered').join() !== ORDERED.join(),
+    'messages of two runs are interleaved': ({ messages }) => {
+      const turns = messages.ordered.map(({ invocationId }) => invocationId)
+      return hasDuplicates(turns.filter((turn, at) => turn !== turns[at - 1]))
+    },
   },
-  'Paid once, without a key': evidence => count(evidence, 'pay_blind') === 1,
+  'A run survives its process': {
+    'the run has not ended': ({ runs }) => runs.survives?.finishReason !== 'stop',
+    'no process has continued the run': ({ events }) => countEvents(events.survives, 'run-resumed') === 0,
+    'the numbers of the events have a gap': ({ events }) =>
+      events.survives.some(({ seq }, index) => seq !== index + 1),
+    'the stored answer is not paid once': evidence => count(evidence, 'asked survives first 0') !== 1,
+    'the answered call is not executed once': evidence => count(evidence, 'look') !== 1,
+  },
+  'Later is stored': {
+    'the run has not ended': ({ runs }) => runs.later?.finishReason !== 'stop',
+    'the message is lost': evidence => asked(evidence, 'later').length === 0,
+    'the message is stored twice': evidence => asked(evidence, 'later').length > 1,
+    'the run is not executed once': evidence => count(evidence, 'asked later') !== 1,
+  },
+  'Waiting is stored': {
+    'the run has not ended': ({ runs }) => runs.waits?.finishReason !== 'stop',
+    'the question is lost': ({ events }) => countEvents(events.waits, 'approval-request') === 0,
+    'the question is asked twice': ({ events }) => countEvents(events.waits, 'approval-request') > 1,
+    'the answer is lost': ({ events }) => countEvents(events.waits, 'approval-answer') === 0,
+  },
+  'Every run ends': {
+    'the run has not ended': ({ runs }) => runs.ends?.finished !== true,
+    'the run has no run-finish': ({ events }) => countEvents(events.ends, 'run-finish') === 0,
+    'the run has two run-finish': ({ events }) => countEvents(events.ends, 'run-finish') > 1,
+    'an event follows run-finish': ({ events }) =>
+      countEvents(events.ends, 'run-finish') > 0 && events.ends.at(-1)?.type !== 'run-finish',
+  },
+  'Paid once, with a key': {
+    'the interrupted call is not repeated once': evidence => count(evidence, 'pay_keyed') !== 2,
+    'the repeated call has another key': ({ log }) =>
+      new Set(log.filter(line => line.startsWith('pay_keyed'))).size > 1,
+  },
+  'Paid once, without a key': {
+    'the call is not started': evidence => count(evidence, 'pay_blind') === 0,
+    'the call is started again': evidence => count(evidence, 'pay_blind') > 1,
+  },
+}
+
+/** The breaches that the broken child plants: these and no others are found. */
+const PLANTED: Readonly<Record<string, readonly string[]>> = {
+  'Accepted means kept': ['a message is lost'],
+  'One request, one run': ['the repeated request is another run'],
+  'In order': ['the order is not that of acceptance'],
+  'A run survives its process': ['the answered call is not executed once'],
+  'Later is stored': ['the run has not ended', 'the message is lost', 'the run is not executed once'],
+  'Waiting is stored': ['the run has not ended', 'the answer is lost'],
+  'Every run ends': ['the run has not ended', 'the run has no run-finish'],
+  'Paid once, with a key': ['the repeated call has another key'],
+  'Paid once, without a key': ['the call is started again'],
+}
+
+/** Breaches that no child plants: each is put into the evidence of the sound one. */
+const ALTERED: readonly (readonly [
+  guarantee: string,
+  breach: string,
+  alter: (evidence: Evidence) => unknown,
+])[] = [
+  [
+    'Accepted means kept',
+    'a message is stored twice',
+    ({ messages }) => messages.accepted.push(...messages.accepted.slice(0, 1)),
+  ],
+  ['One request, one run', 'the message is lost', ({ messages }) => messages.once.splice(0)],
+  [
+    'In order',
+    'messages of two runs are interleaved',
+    // The question of the second run is before the answer of the first one.
+    ({ messages }) => messages.ordered.splice(1, 0, ...messages.ordered.splice(2, 1)),
+  ],
+  [
+    'A run survives its process',
+    'the run has not ended',
+    ({ runs }) => {
+      delete runs.survives?.finishReason
+    },
+  ],
+  [
+    'A run survives its process',
+    'no process has continued the run',
+    ({ events }) => {
+      events.survives = events.survives.map(event =>
+        event.type === 'run-resumed' ? { ...event, type: 'text-delta' } : event,
+      )
+    },
+  ],
+  [
+    'A run survives its process',
+    'the numbers of the events have a gap',
+    ({ events }) => events.survives.splice(1, 1),
+  ],
+  [
+    'A run survives its process',
+    'the stored answer is not paid once',
+    ({ log }) => log.push('asked survives first 0'),
+  ],
+  [
+    'Later is stored',
+    'the message is stored twice',
+    ({ messages }) => messages.later.push(...messages.later.slice(0, 1)),
+  ],
+  ['Later is stored', 'the run is not executed once', ({ log }) => log.push('asked later first 0')],
+  [
+    'Waiting is stored',
+    'the question is lost',
+    ({ events }) => {
+      events.waits = events.waits.filter(({ type }) => type !== 'approval-request')
+    },
+  ],
+  [
+    'Waiting is stored',
+    'the question is asked twice',
+    ({ events }) => events.waits.push(...events.waits.filter(({ type }) => type === 'approval-request')),
+  ],
+  [
+    'Every run ends',
+    'the run has two run-finish',
+    ({ events }) => events.ends.push(...events.ends.slice(-1)),
+  ],
+  [
+    'Every run ends',
+    'an event follows run-finish',
+    ({ events }) => events.ends.push(...events.ends.slice(0, 1)),
+  ],
+  [
+    'Paid once, with a key',
+    'the interrupted call is not repeated once',
+    ({ log }) => log.push(...log.filter(line => line.startsWith('pay_keyed'))),
+  ],
+  [
+    'Paid once, without a key',
+    'the call is not started',
+    evidence => {
+      evidence.log = evidence.log.filter(line => !line.startsWith('pay_blind'))
+    },
+  ],
+]
+
+function breachesOf(guarantee: string, evidence: Evidence): string[] {
+  const breaches = Object.entries(GUARANTEES[guarantee] ?? {})
+  return breaches.filter(([, isIn]) => isIn(evidence)).map(([breach]) => breach)
+}
+
+function hasDuplicates(values: readonly unknown[]): boolean {
+  return new Set(values).size < values.length
+}
+
+function countEvents(events: readonly RunEventRecord[], type: string): number {
+  return events.filter(event => event.type === type).length
 }
 
 const folders: string[] = []
@@ -145,12 +288,27 @@ beforeAll(async () => {
 })
 afterAll(() => Promise.all(folders.map(removeFolder)))
 
-test.each(Object.keys(KEPT))('"%s" holds when the process is killed with SIGKILL', name => {
-  expect(KEPT[name]?.(sound), JSON.stringify(sound, null, 1)).toBe(true)
+test.each(Object.keys(GUARANTEES))('"%s" holds when the process is killed with SIGKILL', guarantee => {
+  expect(breachesOf(guarantee, sound), JSON.stringify(sound, null, 1)).toEqual([])
 })
 
-test.each(Object.keys(KEPT))('the check of "%s" fails for a killed process that breaks it', name => {
-  expect(KEPT[name]?.(broken), JSON.stringify(broken, null, 1)).toBe(false)
+test.each(Object.keys(GUARANTEES))(
+  'the check of "%s" fails for a killed process that breaks it',
+  guarantee => {
+    expect(breachesOf(guarantee, broken), JSON.stringify(broken, null, 1)).toEqual(PLANTED[guarantee])
+  },
+)
+
+test.each(ALTERED)('the check of "%s" finds in altered evidence that %s', (guarantee, breach, alter) => {
+  const altered = structuredClone(sound)
+  alter(altered)
+  expect(breachesOf(guarantee, altered)).toEqual([breach])
+})
+
+test.each(Object.keys(GUARANTEES))('every breach of "%s" is found in one of the controls', guarantee => {
+  const altered = ALTERED.flatMap(([of, breach]) => (of === guarantee ? [breach] : []))
+  const controlled = new Set([...(PLANTED[guarantee] ?? []), ...altered])
+  expect([...controlled].sort()).toEqual(Object.keys(GUARANTEES[guarantee] ?? {}).sort())
 })
 
 test('"The next message works" holds on every model when the process is killed with SIGKILL', async () => {
@@ -199,5 +357,5 @@ test('every row of the table "What is guaranteed" is tested here', async () => {
   const documented = await readFile(new URL('../../docs/reliability.md', import.meta.url), 'utf8')
   const [, table = ''] = documented.split('## What is guaranteed')
   const rows = [...(table.split('\n## ')[0] ?? '').matchAll(/^\| ([A-Z][^|]*?) \|/gm)].map(([, name]) => name)
-  expect(rows).toEqual([...Object.keys(KEPT), 'The next message works'])
+  expect(rows).toEqual([...Object.keys(GUARANTEES), 'The next message works'])
 })
