@@ -39,7 +39,7 @@ const MUTANTS = [
   mutant('run/divergence-unseen', 'src/run/replay.ts', {
     from: "if (entry.kind === 'model' || String(shape) !== String(shapeOf(event)))",
     to: "if (entry.kind === 'model' || (shape.length < 0 && String(shapeOf(event))))",
-    near: ['test/run/resume.test.ts', 'test/run/resume-more.test.ts', 'test/run/resume-workflows.test.ts'],
+    near: ['src/run', 'test/run/resume.test.ts', 'test/run/resume-workflows.test.ts'],
   }),
   mutant('run/second-wrap-up', 'src/run/run-limits.ts', {
     from: '    if (this.#limit.wrapUpGranted) return []\n',
