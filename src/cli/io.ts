@@ -1,6 +1,6 @@
 /** What a process gives to a command: streams, environment, working folder and signals. */
 import type { EventEmitter } from 'node:events'
-import { resolve } from 'node:path'
+import { isAbsolute, sep } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 
 export type InputStream = Readable & { isTTY?: boolean }
@@ -15,7 +15,7 @@ export interface Io {
   readonly stdin: InputStream
   readonly stdout: OutputStream
   readonly stderr: OutputStream
-  /** The variables of `.env` are added to it, unless the folder is not trusted. */
+  /** `process.env` of a process. The configuration has these variables and those of the `.env` of a trusted folder. */
   readonly env: NodeJS.ProcessEnv
   /** Relative paths of the command line begin here. */
   readonly cwd: string
@@ -65,9 +65,27 @@ export function processIo(): Io {
   }
 }
 
-/** A file that the command line names: `-` is standard input, a relative path begins in the working folder. */
+/**
+ * The path of a file that the command line names; a relative one begins in the working folder. It is not normalized,
+ * because `..` after a link and a slash at the end have a meaning. An empty name stays one: no file has it.
+ */
+export function pathOf(io: Io, file: string): string {
+  return file === '' || isAbsolute(file) ? file : `${io.cwd}${sep}${file}`
+}
+
+/** As `pathOf`; `-` is standard input. */
 export function sourceOf(io: Io, file: string): string | InputStream {
-  return file === '-' ? io.stdin : resolve(io.cwd, file)
+  return file === '-' ? io.stdin : pathOf(io, file)
+}
+
+/** The result of work on a file that the command line names. Errors of the work name the file as it was typed. */
+export async function asTyped<Result>(io: Io, file: string, work: Promise<Result>): Promise<Result> {
+  try {
+    return await work
+  } catch (error) {
+    if (error instanceof Error) error.message = error.message.replaceAll(pathOf(io, file), file)
+    throw error
+  }
 }
 
 function isClosedPipe(error: Error & { code?: unknown }): boolean {

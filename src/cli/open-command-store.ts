@@ -8,7 +8,7 @@ import type { SessionStore } from '../session/session-store.js'
 import { inspectStore, openStore } from '../store/open-store.js'
 import type { Flags } from './command.js'
 import type { Io } from './io.js'
-import { openFolder } from './open-folder.js'
+import { settleTrust } from './settle-trust.js'
 
 /** The store of a command, and the app whose sessions it reads. */
 export interface CommandStore {
@@ -46,8 +46,8 @@ async function withArtifacts(store: SessionStore, { artifacts }: StoreSettings):
 
 /** The store that flags, environment or configuration name, and the app. */
 export async function storeSettings(io: Io, flags: Flags): Promise<StoreSettings> {
-  const { from } = await openFolder(io, flags, { runs: false })
-  return loadStoreSettings({ ...from, file: flags.config, app: flags.app, store: flags.store })
+  const { folder } = await settleTrust(io, flags, { runs: false })
+  return loadStoreSettings({ ...folder, file: flags.config, app: flags.app, store: flags.store })
 }
 
 /** A quick check of the path first; the store itself is loaded only when nothing is found there. */

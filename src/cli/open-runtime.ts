@@ -14,7 +14,7 @@ import type { Runtime } from '../runtime/runtime.js'
 import type { ModelOptions } from '../session/model-options.js'
 import type { Budget } from '../session/usage.js'
 import { requireModelPackage } from './installed-packages.js'
-import type { Io } from './io.js'
+import { asTyped, type Io, pathOf } from './io.js'
 import type { TrustOptions } from './settle-trust.js'
 
 /** What every command that runs or reads sessions takes. */
@@ -69,22 +69,22 @@ export interface OpenedRuntime {
 export async function loadSettings(
   io: Io,
   flags: CommonFlags,
-  { cwd = io.cwd, runs }: TrustOptions,
+  options: TrustOptions,
 ): Promise<LoadedSettings> {
-  const [{ loadConfig }, { openFolder }] = await Promise.all([
+  const [{ loadConfig }, { settleTrust }] = await Promise.all([
     import('../config/load-config.js'),
-    import('./open-folder.js'),
+    import('./settle-trust.js'),
   ])
-  const { from, skipped } = await openFolder(io, flags, { cwd, runs })
+  const { folder, skipped } = await settleTrust(io, flags, options)
   const overrides: LangoConfigInput = defined({
     ...{ store: flags.store, app: flags.app },
     engine: engineOf(flags),
   })
-  const loaded = { ...(await loadConfig({ ...from, file: flags.config, overrides })), skipped }
+  const loaded = { ...(await loadConfig({ ...folder, file: flags.config, overrides })), skipped }
   const { agent } = loaded.config
   if (flags.agent !== undefined) {
     const [{ resolve }, { existsSync }] = await Promise.all([import('node:path'), import('node:fs')])
-    const agentFile = resolve(cwd, flags.agent)
+    const agentFile = resolve(folder.cwd, flags.agent)
     if (!existsSync(agentFile))
       throw new AgentError('invalid-argument', `Agent file ${flags.agent} does not exist. Check the path.`)
     const { agent: _replaced, rootAgent: _other, ...config } = loaded.config
@@ -169,9 +169,9 @@ function dollars(text: string): number {
 }
 
 async function readSchema(io: Io, file: string): Promise<Readonly<Record<string, unknown>>> {
-  const [{ resolve }, { readFile }] = await Promise.all([import('node:path'), import('node:fs/promises')])
+  const { readFile } = await import('node:fs/promises')
   try {
-    const schema: unknown = JSON.parse(await readFile(resolve(io.cwd, file), 'utf8'))
+    const schema: unknown = JSON.parse(await asTyped(io, file, readFile(pathOf(io, file), 'utf8')))
     if (isRecord(schema)) return schema
   } catch (cause) {
     const message = `Cannot read the schema ${file}: ${messageOf(cause)}. Give a file with a JSON schema.`

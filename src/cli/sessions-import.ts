@@ -1,5 +1,4 @@
 import { stat } from 'node:fs/promises'
-import { resolve } from 'node:path'
 import { defined } from '../base/defined.js'
 import { DEFAULT_AGENT_NAME, isAgentName } from '../base/names.js'
 import { AgentError } from '../errors.js'
@@ -8,11 +7,11 @@ import type { Message, SessionKey } from '../session/message.js'
 import { isDatabaseUrl } from '../store/open-store.js'
 import type { Flags } from './command.js'
 import { interruptible } from './interruptible.js'
-import { type Io, sourceOf } from './io.js'
+import { asTyped, type Io, pathOf, sourceOf } from './io.js'
 import { quoted } from './next-command.js'
 import { type CommandStore, withStore } from './open-command-store.js'
-import { openFolder } from './open-folder.js'
 import { note, Progress, print, printJson } from './output.js'
+import { settleTrust } from './settle-trust.js'
 import { count } from './wording.js'
 
 interface ImportedSession extends SessionKey {
@@ -26,9 +25,14 @@ export async function importSessions(io: Io, [file = '']: readonly string[], fla
   await checkFile(io, file)
   const authors = authorsOf(flags.author)
   return interruptible(io, signal =>
-    withStore(io, flags, opened => importInto(io, opened, { file, flags, signal, authors }), {
-      creates: flags['dry-run'] !== true,
-    }),
+    withStore(
+      io,
+      flags,
+      opened => asTyped(io, file, importInto(io, opened, { file, flags, signal, authors })),
+      {
+        creates: flags['dry-run'] !== true,
+      },
+    ),
   )
 }
 
@@ -53,7 +57,7 @@ async function importInto(io: Io, { store, app }: CommandStore, options: ImportO
     progress.report(() => `imported ${count(imported.length, 'session')}, ${count(messages, 'message')}`)
   }
   try {
-    const into = { app, format: flags.format, author: flags.agent ?? agents?.[0], signal, name: file }
+    const into = { app, format: flags.format, author: flags.agent ?? agents?.[0], signal }
     for await (const session of readSessions(isDatabaseUrl(file) ? file : sourceOf(io, file), into)) {
       signal.throwIfAborted()
       if (flags.as !== undefined && imported.length > 0) {
@@ -118,9 +122,9 @@ async function countMessages(messages: AsyncIterable<Message>, onMessage: () => 
 /** The agents of this folder, the root first. `undefined` when only running its code would tell. */
 async function knownAgents(io: Io, flags: Flags): Promise<string[] | undefined> {
   const { loadConfig } = await import('../config/load-config.js')
-  const { from } = await openFolder(io, flags, { runs: false })
+  const { folder } = await settleTrust(io, flags, { runs: false })
   // What is wrong with the rest of the configuration does not matter here.
-  const loaded = await loadConfig({ ...from, file: flags.config }).catch(() => undefined)
+  const loaded = await loadConfig({ ...folder, file: flags.config }).catch(() => undefined)
   if (loaded?.agentFile !== undefined || loaded?.config.rootAgent !== undefined) return undefined
   const namesOf = (agent: { name?: string; subAgents?: readonly object[] | undefined }): string[] => [
     agent.name ?? DEFAULT_AGENT_NAME,
@@ -148,7 +152,7 @@ function shown(file: string): string {
 
 async function checkFile(io: Io, file: string): Promise<void> {
   if (file === '-' || isDatabaseUrl(file)) return
-  const found = await stat(resolve(io.cwd, file)).catch(() => undefined)
+  const found = await stat(pathOf(io, file)).catch(() => undefined)
   if (found?.isFile()) return
   const why = found ? 'is not a file' : 'does not exist'
   throw new AgentError(

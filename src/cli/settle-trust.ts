@@ -7,13 +7,14 @@
 import { existsSync, realpathSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { isSecretPath, redactText } from '../base/redact.js'
+import type { Environment } from '../config/environment.js'
 import { changedFiles, type FolderNeeds, folderNeeds, type NeededSetting } from '../config/folder-needs.js'
 import { isSecretVariable } from '../config/substitute.js'
 import { changeTrust, readTrust, type TrustRecord, trustFile } from '../config/trust-record.js'
 import { AgentError } from '../errors.js'
 import { ask, canAsk } from './ask.js'
 import type { Flags } from './command.js'
-import type { Io } from './io.js'
+import { type Io, pathOf } from './io.js'
 import { called } from './next-command.js'
 import { note, print, printJson } from './output.js'
 import { fitText, plainLine } from './plain-text.js'
@@ -27,13 +28,35 @@ export interface TrustFlags {
 }
 
 export interface TrustOptions {
+  /** Default: the working folder. */
   cwd?: string
   /** True for commands that run an agent: without trust they do not start. */
   runs: boolean
 }
 
-/** What is not loaded because the folder is not trusted; empty when it is trusted or needs no trust. */
-export async function settleTrust(io: Io, flags: TrustFlags, { cwd = io.cwd, runs }: TrustOptions) {
+export interface SettledFolder {
+  /** For `loadConfig` and `loadStoreSettings`, which read no more of the folder than its trust allows. */
+  folder: { cwd: string; env: Environment; trusted: boolean }
+  /** What is not loaded because the folder is not trusted. */
+  skipped: readonly string[]
+}
+
+/** Settles whether a folder is trusted. */
+export async function settleTrust(
+  io: Io,
+  flags: TrustFlags,
+  { cwd = io.cwd, runs }: TrustOptions,
+): Promise<SettledFolder> {
+  const skipped = await skippedParts(io, flags, { cwd, runs })
+  return { folder: { cwd, env: io.env, trusted: skipped.length === 0 }, skipped }
+}
+
+/** Empty when the folder is trusted or needs no trust. */
+async function skippedParts(
+  io: Io,
+  flags: TrustFlags,
+  { cwd, runs }: Required<TrustOptions>,
+): Promise<string[]> {
   if (flags.trust || isTrustedByEnvironment(io.env)) return []
   const { needs, all, record } = await untrustedNeeds(io, flags, cwd)
   if (needs.length === 0) return []
@@ -180,16 +203,15 @@ function few(names: readonly string[]): string {
 }
 
 /** `lango trust`: shows what a folder would do, asks, and stores the answer; lists and removes trusted folders. */
-/** Trusts a folder after showing what it would do. */
 export async function trust(io: Io, [folder = '.']: readonly string[], flags: Flags): Promise<number> {
   if (flags.list && flags.forget) throw invalid('--list and --forget cannot be combined.')
   if (flags.list) return list(io, flags)
-  const path = resolve(io.cwd, folder)
+  const path = pathOf(io, folder)
   if (flags.forget) return forget(io, realOf(path))
   if (!existsSync(path)) throw invalid(`Folder ${folder} does not exist. Check the path.`)
   const named = {
-    config: flags.config === undefined ? undefined : resolve(io.cwd, flags.config),
-    agent: flags.agent === undefined ? undefined : resolve(io.cwd, flags.agent),
+    config: flags.config === undefined ? undefined : pathOf(io, flags.config),
+    agent: flags.agent === undefined ? undefined : pathOf(io, flags.agent),
   }
   const { needs, record } = await untrustedNeeds(io, named, realOf(path))
   if (needs.length === 0) {
@@ -244,7 +266,7 @@ function realOf(folder: string): string {
   try {
     return realpathSync(folder)
   } catch {
-    return folder
+    return resolve(folder)
   }
 }
 

@@ -47,27 +47,23 @@ export function findAgentFile(folder: string): string | undefined {
   return AGENT_FILES.map(name => resolve(folder, name)).find(isThere)
 }
 
-/** The environment with the variables of `.env`. The `.env` of an untrusted folder is not read. */
+/**
+ * The environment with the variables of `.env`, which is not read in an untrusted folder. `process.env` is the default
+ * and no copy: it gets these variables, as by `process.loadEnvFile`, and has those that a configuration in code sets later.
+ */
 export async function readEnv(
   cwd: string,
-  given: Environment | undefined,
+  given: Environment = process.env,
   trusted = true,
 ): Promise<Environment> {
-  const added = trusted ? await readEnvFile(cwd) : {}
-  if (given) return { ...added, ...setVariables(given) }
-  addVariables(process.env, added)
+  const file = resolve(cwd, '.env')
+  const isRead = trusted && isThere(file)
+  const added = isRead ? (parseEnv(await readFile(file, 'utf8')) as Environment) : {}
+  if (given !== process.env) return { ...added, ...setVariables(given) }
+  for (const [name, value] of Object.entries(added)) {
+    if (!Object.hasOwn(process.env, name)) process.env[name] = value
+  }
   return process.env
-}
-
-/** The variables of a folder's `.env`. */
-export async function readEnvFile(folder: string): Promise<Environment> {
-  const file = resolve(folder, '.env')
-  return isThere(file) ? (parseEnv(await readFile(file, 'utf8')) as Environment) : {}
-}
-
-/** Adds variables to an environment as `process.loadEnvFile` would: those that it has stay as they are. */
-export function addVariables(env: NodeJS.ProcessEnv, added: Environment): void {
-  for (const [name, value] of Object.entries(added)) if (!Object.hasOwn(env, name)) env[name] = value
 }
 
 /** The named file, or the one that exists in the folder. */

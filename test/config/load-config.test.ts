@@ -4,7 +4,7 @@ import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { redact } from '../../src/base/redact.js'
 import type { LangoConfigInput } from '../../src/config/config.js'
 import { ENVIRONMENT_VARIABLES } from '../../src/config/environment.js'
@@ -383,4 +383,15 @@ test('the loader is imported without Zod and YAML', async () => {
   )
   expect(stdout).toContain('src/config/load-config.ts')
   expect(stdout).not.toMatch(/node_modules\/(zod|yaml)\//)
+})
+
+test.each([undefined, process.env])('a variable that a configuration in code sets counts, %#', async env => {
+  onTestFinished(() => {
+    delete process.env.LANGO_APP
+  })
+  const cwd = await temporaryFolder()
+  await writeFile(join(cwd, 'lango.config.mjs'), "process.env.LANGO_APP = 'by-code'\nexport default {}\n")
+  const loaded = await loadConfig({ cwd, env })
+  expect(loaded.config.app).toBe('by-code')
+  expect(loaded.env).toBe(process.env)
 })
