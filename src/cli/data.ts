@@ -1,12 +1,11 @@
 /** `lango erase`, `lango backup` and `lango restore`: the data of a store as a whole. */
 
-import { resolve } from 'node:path'
 import { AgentError } from '../errors.js'
 import type { EraseReceipt } from '../session/session-store.js'
 import { backupStore, parseStoreUrl, restoreStore } from '../store/open-store.js'
 import { ask, canAsk } from './ask.js'
 import type { Flags } from './command.js'
-import type { Io, OutputStream } from './io.js'
+import { type Io, type OutputStream, pathOf } from './io.js'
 import { quoted } from './next-command.js'
 import { storeSettings, withStore } from './open-command-store.js'
 import { note, print, printJson } from './output.js'
@@ -62,7 +61,7 @@ export async function backUp(io: Io, [file = '']: readonly string[], flags: Flag
     return printServerCommand(io, line, flags)
   }
   const progress = new Progress(io, 'Copied', flags)
-  const receipt = await backupStore(store, resolve(io.cwd, file), {
+  const receipt = await backupStore(store, pathOf(io, file), {
     overwrite: flags.force === true,
     onProgress: ({ donePages, totalPages }) => progress.show(donePages, totalPages),
   })
@@ -93,7 +92,7 @@ export async function restore(io: Io, [file = '']: readonly string[], flags: Fla
     return 1
   }
   const progress = new Progress(io, 'Copied', flags)
-  const receipt = await restoreStore(store, resolve(io.cwd, file), ({ doneBytes, totalBytes }) =>
+  const receipt = await restoreStore(store, pathOf(io, file), ({ doneBytes, totalBytes }) =>
     progress.show(doneBytes, totalBytes),
   )
   progress.end()

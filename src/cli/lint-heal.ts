@@ -10,7 +10,7 @@ import { type HealedFile, healedFile, profilesToHealFor } from '../runtime/check
 import { problemsOf } from '../runtime/check/problems.js'
 import type { Flags } from './command.js'
 import { intoFile } from './into-file.js'
-import type { Io } from './io.js'
+import { asTyped, type Io, pathOf } from './io.js'
 
 /** A repaired history that was written. */
 export interface WrittenHistory extends Pick<HealedFile, 'profile' | 'note' | 'left'> {
@@ -18,7 +18,7 @@ export interface WrittenHistory extends Pick<HealedFile, 'profile' | 'note' | 'l
 }
 
 /** Refuses flags and arguments with which no repaired history can be written. */
-export function checkHealFlags({ cwd }: Io, files: readonly string[], { fix, output, session }: Flags): void {
+export function checkHealFlags(io: Io, files: readonly string[], { fix, output, session }: Flags): void {
   if (!fix && output === undefined) return
   const refuse = (message: string) => {
     throw new AgentError('invalid-argument', `${message} See 'lango lint --help'.`)
@@ -30,7 +30,7 @@ export function checkHealFlags({ cwd }: Io, files: readonly string[], { fix, out
   const [file = '', ...others] = files
   if (others.length > 0) refuse('--fix and --output repair one file at a time.')
   if (fix && file === '-') refuse('Standard input cannot be rewritten: use --output FILE.')
-  if (output !== undefined && file !== '-' && resolve(cwd, output) === resolve(cwd, file))
+  if (output !== undefined && file !== '-' && resolve(pathOf(io, output)) === resolve(pathOf(io, file)))
     throw namesItself(file)
 }
 
@@ -49,7 +49,7 @@ async function isSameFile(one: string, other: string): Promise<boolean> {
 
 /** Writes the repaired history of a checked file. `undefined` when nothing in it is rejected: nothing is written. */
 export async function writeHealed(
-  { cwd }: Io,
+  io: Io,
   source: string,
   { read, checked }: CheckedFile,
   { fix, output = source }: Flags,
@@ -71,15 +71,19 @@ export async function writeHealed(
       `${source} is not a request for ${verdict.profiles.map(({ profile }) => profile).join(', ')}, so it cannot be repaired for it. Leave out --profile.`,
     )
   }
-  const before = fix ? await readFile(resolve(cwd, source), 'utf8') : undefined
+  const [from, to] = [pathOf(io, source), pathOf(io, output)]
+  const before = fix ? await readFile(from, 'utf8') : undefined
   if (before !== undefined) refuseOtherForm(source, before, history)
   const { text, profile, note, left } = await healedFile(history, profiles, output)
   if (before !== undefined) refuseOtherNumbers(source, before, text)
-  const [from, to] = [resolve(cwd, source), resolve(cwd, output)]
   if (!fix && (await isSameFile(from, to))) throw namesItself(source)
   const file = fix ? await realpath(from) : to
   const mode = fix ? (await stat(file)).mode : undefined
-  await intoFile(file, write => write(text), mode)
+  await asTyped(
+    io,
+    output,
+    intoFile(file, write => write(text), mode),
+  )
   return { file: output, ...(profile === undefined ? {} : { profile }), note, left }
 }
 

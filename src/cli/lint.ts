@@ -20,7 +20,7 @@ import {
 import { problemsOf } from '../runtime/check/problems.js'
 import { lintSession } from '../runtime/lint.js'
 import type { Flags } from './command.js'
-import { type Io, sourceOf } from './io.js'
+import { asTyped, type Io, sourceOf } from './io.js'
 import type { WrittenHistory } from './lint-heal.js'
 import { mappedLine, problemLines, verdictLines } from './lint-report.js'
 import { called, quoted } from './next-command.js'
@@ -80,7 +80,7 @@ async function lintFiles(io: Io, files: readonly string[], flags: Flags): Promis
   const chosen = chosenProfiles(flags.profile)
   const all: NamedFile[] = []
   for (const file of files) {
-    const read = await readHistoryFile(sourceOf(io, file), flags.format, file === '-' ? undefined : file)
+    const read = await asTyped(io, file, readHistoryFile(sourceOf(io, file), flags.format))
     refuseEmpty(read, file === '-' ? 'Standard input' : file)
     all.push({ file, ...checkHistories(read, chosen) })
   }

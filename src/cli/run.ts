@@ -1,13 +1,13 @@
 /** `lango run`: sends one prompt, prints the answer, and returns an exit code for scripts. */
 
 import { readFile, stat } from 'node:fs/promises'
-import { basename, extname, resolve } from 'node:path'
+import { basename, extname } from 'node:path'
 import { own } from '../base/own.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { RunEvent } from '../run/run-event.js'
 import type { RunInput, Runtime } from '../runtime/runtime.js'
 import type { Flags } from './command.js'
-import type { Io } from './io.js'
+import { type Io, pathOf } from './io.js'
 import { called, givenFlags } from './next-command.js'
 import { modelOptions, openRuntime } from './open-runtime.js'
 import { note } from './output.js'
@@ -187,7 +187,7 @@ async function readAttachment(io: Io, file: string): Promise<AttachedPart> {
 }
 
 async function readBytes(io: Io, file: string): Promise<Buffer> {
-  const path = resolve(io.cwd, file)
+  const path = pathOf(io, file)
   try {
     const { size } = await stat(path)
     if (size > MOST_BYTES)

@@ -1,4 +1,3 @@
-import { resolve } from 'node:path'
 import { AgentError } from '../errors.js'
 import { exportLines } from '../formats/session-lines.js'
 import { isUserArtifact } from '../session/artifacts.js'
@@ -6,7 +5,7 @@ import type { SessionKey } from '../session/message.js'
 import type { Flags } from './command.js'
 import { interruptible } from './interruptible.js'
 import { intoFile, type Write } from './into-file.js'
-import type { Io } from './io.js'
+import { asTyped, type Io, pathOf } from './io.js'
 import { type CommandStore, findSession, sessionKeys, withStore } from './open-command-store.js'
 import { note, Progress, print } from './output.js'
 import { plainLine } from './plain-text.js'
@@ -46,10 +45,11 @@ async function exportAs(io: Io, to: string, ids: readonly string[], flags: Flags
     const { output } = flags
     if (output === undefined || output === '-') await print(io, text)
     else {
-      await intoFile(resolve(io.cwd, output), async write => {
-        await write(text)
-        return { sessions: 1, messages: 0 }
-      })
+      await asTyped(
+        io,
+        output,
+        intoFile(pathOf(io, output), write => write(text)),
+      )
       note(io, `Exported ${plainLine(id)} as ${format} to ${output}.`)
     }
     for (const line of notes) note(io, plainLine(line))
@@ -74,7 +74,7 @@ async function exportFrom(
     await writeTo(text => print(io, text))
     return 0
   }
-  const { sessions, messages } = await intoFile(resolve(io.cwd, output), writeTo)
+  const { sessions, messages } = await asTyped(io, output, intoFile(pathOf(io, output), writeTo))
   note(io, `Exported ${count(sessions, 'session')} with ${count(messages, 'message')} to ${output}.`)
   return 0
 }

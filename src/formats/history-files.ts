@@ -80,30 +80,23 @@ export const FORMAT_NAMES: Readonly<Record<HistoryFormat, string>> = {
 
 const MOST_BYTES = 256 * 1024 * 1024
 
-/**
- * Reads a file or standard input, and returns its format and histories. Throws `invalid-argument` with the file's name:
- * by default its path.
- */
-export async function readHistoryFile(
-  file: string | Readable,
-  format?: string,
-  name = typeof file === 'string' ? file : 'standard input',
-): Promise<HistoryFile> {
+/** Reads a file or standard input, and returns its format and histories. Throws `invalid-argument`. */
+export async function readHistoryFile(file: string | Readable, format?: string): Promise<HistoryFile> {
   const chosen = chosenFormat(format)
-  if (typeof file !== 'string') return readText(await readInput(file), name, chosen)
+  if (typeof file !== 'string') return readText(await readInput(file), 'standard input', chosen)
   const found = await stat(file).catch(() => undefined)
   if (!found?.isFile()) {
     const why = found ? 'is not a file' : 'does not exist'
-    throw invalid(`${name} ${why}. Pass a Lango export, a transcript or a request body.`)
+    throw invalid(`${file} ${why}. Pass a Lango export, a transcript or a request body.`)
   }
   if (found.size > MOST_BYTES) {
     throw invalid(
-      `${name} is larger than 256 MB. Import it with 'lango sessions import', then lint the session.`,
+      `${file} is larger than 256 MB. Import it with 'lango sessions import', then lint the session.`,
     )
   }
   const data = await readFile(file)
   if (isSqliteData(data)) return readDatabase(file)
-  return readText(data.toString('utf8'), name, chosen)
+  return readText(data.toString('utf8'), file, chosen)
 }
 
 async function readInput(input: Readable): Promise<string> {

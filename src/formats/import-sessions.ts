@@ -19,8 +19,6 @@ export interface ImportInto {
   /** The agent that answers of programs without agents are stored under. */
   author?: string | undefined
   signal: AbortSignal
-  /** How errors name the file. Default: its path. */
-  name?: string | undefined
 }
 
 /** The sessions of a file, of a database, or of a Lango export that is read from standard input. */
@@ -40,7 +38,7 @@ export async function* readSessions(
     const { readForeignDatabase } = await import('./foreign-databases.js')
     yield* (await readForeignDatabase(source, into)).sessions
   } else if (await adk.isAdkFile(source)) yield* adk.readAdkFile(source)
-  else if (await adk.isLangoExport(source)) yield* readExport(createReadStream(source), into.name ?? source)
+  else if (await adk.isLangoExport(source)) yield* readExport(createReadStream(source), source)
   else yield* readTranscripts(source, into)
 }
 
@@ -62,11 +60,11 @@ export async function* withAuthors(
 /** Transcripts and request bodies of other programs, each as one session. */
 async function* readTranscripts(
   file: string,
-  { app, format, author, name: shown }: ImportInto,
+  { app, format, author }: ImportInto,
 ): AsyncGenerator<ReadSession> {
   const { leftOutOf, readHistoryFile } = await import('../formats/history-files.js')
   const { neutralToMessages } = await import('../formats/neutral-to-messages.js')
-  const { histories } = await readHistoryFile(file, format, shown)
+  const { histories } = await readHistoryFile(file, format)
   for (const [index, history] of histories.entries()) {
     const fallback = basename(file).replace(/\.\w+$/, '')
     const name = history.name || (histories.length > 1 ? `${fallback}-${index + 1}` : fallback)

@@ -558,3 +558,8 @@ test('lango lint --output refuses a link to the file itself', async () => {
   })
   expect(JSON.parse(await readFile(file, 'utf8'))).toEqual(REFUSED)
 })
+
+test('an empty file name is refused as a file that does not exist', async () => {
+  const io = memoryIo({ cwd: await temporaryFolder() })
+  await expect(lint(io, '', {})).rejects.toThrow(/^ does not exist\. Pass a Lango export/)
+})

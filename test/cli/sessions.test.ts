@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import type { Message, SessionKey } from '../../src/session/message.js'
@@ -415,4 +415,45 @@ test('stores that cannot be opened are reported in one sentence', async () => {
   expect(unknown.stderr).toMatch(/^lango: The store URL cannot be used: "mysql:" is not a supported store/)
   expect(unknown.stderr).not.toContain('secret')
   expect(noFile.stderr).toMatch(/^lango: Configuration file .*nowhere\.json does not exist/)
+})
+
+test('a path keeps its meaning: a slash at the end names a folder, and .. after a link leaves its target', async () => {
+  const cwd = await temporaryFolder()
+  await lango(['run', 'hi', '--session', 's1', '--model', 'demo'], { cwd })
+  const toFolder = await lango(['sessions', 'export', 's1', '--output', 'new/'], { cwd })
+  expect(toFolder).toMatchObject({ code: 1, stderr: expect.stringMatching(/^lango: Cannot write new\/ \(/) })
+  expect(existsSync(join(cwd, 'new'))).toBe(false)
+  await mkdir(join(cwd, 'far/inner'), { recursive: true })
+  await symlink(join(cwd, 'far/inner'), join(cwd, 'link'))
+  const exported = await lango(['sessions', 'export', 's1', '--output', 'link/../s1.jsonl'], { cwd })
+  expect(exported).toMatchObject({ code: 0, stderr: expect.stringContaining('to link/../s1.jsonl.') })
+  expect(existsSync(join(cwd, 'far/s1.jsonl'))).toBe(true)
+  const imported = await lango(['sessions', 'import', 'link/../s1.jsonl', '--as', 's2'], { cwd })
+  expect(imported).toMatchObject({ code: 0, stdout: expect.stringContaining('Imported s2') })
+})
+
+test('errors name a file as it was typed', async () => {
+  const cwd = await temporaryFolder()
+  await lango(['run', 'hi', '--session', 's1', '--model', 'demo'], { cwd })
+  const refusals = [
+    [
+      ['sessions', 'import', 'lango.db'],
+      /^lango: lango\.db is a Lango store\. Use it with --store sqlite:lango\.db\.$/,
+    ],
+    [['lint', 'lango.db'], /^lango: lango\.db is a Lango store\./],
+    [
+      ['sessions', 'export', 's1', '--output', 'none/s1.jsonl'],
+      /^lango: Cannot write none\/s1\.jsonl \(.*'none\/s1\.jsonl/,
+    ],
+    [
+      ['run', 'hi', '--model', 'demo', '--schema', 'none.json'],
+      /^lango: Cannot read the schema none\.json: .*'none\.json'/,
+    ],
+  ] as const
+  for (const [args, message] of refusals) {
+    const { code, stderr } = await lango(args, { cwd })
+    expect(stderr.trim()).toMatch(message)
+    expect(stderr).not.toContain(cwd)
+    expect(code).toBe(1)
+  }
 })

@@ -1,7 +1,6 @@
 /** `lango acp`: the Agent Client Protocol on standard input and output, for editors. */
 
 import { randomUUID } from 'node:crypto'
-import { resolve } from 'node:path'
 import { Readable, Writable } from 'node:stream'
 import type {
   AgentApp,
@@ -17,7 +16,7 @@ import { THINKING_LEVELS } from '../../base/names.js'
 import { AgentError, messageOf } from '../../errors.js'
 import { loadOptional } from '../../packages.js'
 import type { Flags } from '../command.js'
-import type { Io } from '../io.js'
+import { type Io, pathOf } from '../io.js'
 import { takeOutput, untilClosed } from '../protocol-stdio.js'
 import { version } from '../version.js'
 import { AcpFolders } from './acp-folders.js'
@@ -76,8 +75,8 @@ class AcpAgent {
     const { config, agent } = flags
     const here = {
       ...flags,
-      ...(config === undefined ? {} : { config: resolve(io.cwd, config) }),
-      ...(agent === undefined ? {} : { agent: resolve(io.cwd, agent) }),
+      ...(config === undefined ? {} : { config: pathOf(io, config) }),
+      ...(agent === undefined ? {} : { agent: pathOf(io, agent) }),
     }
     this.#folders = new AcpFolders(io, here, {
       read: async (path, { sessionId }) => this.#sessions.get(sessionId)?.readFile(path),
