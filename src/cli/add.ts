@@ -76,8 +76,8 @@ export async function offer(io: Io, error: AgentError, args: readonly string[]):
     note(io, `Now run: ${called(io, args.map(quoted).join(' '))}`)
     return 0
   }
-  const words = [...process.execArgv, ...process.argv.slice(1)]
-  const child = spawn(process.execPath, words, { stdio: 'inherit' })
+  const words = [...process.execArgv, ...process.argv.slice(1, 2), ...args]
+  const child = spawn(process.execPath, words, { cwd: io.cwd, env: io.env, stdio: 'inherit' })
   return new Promise((resolve, reject) => {
     child.once('error', reject)
     child.once('close', code => resolve(code ?? 1))
