@@ -2,13 +2,14 @@
 // from the same folder.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const CACHE = join(ROOT, 'node_modules/.cache/lango-declarations')
 const CONFIG = 'tsconfig.build.json'
+const OLD_MS = 24 * 60 * 60 * 1000
 
 /** The folder with the declarations. The types are checked first, unless `isChecked`; the process ends when they are wrong. */
 export function emitTypes({ isChecked }) {
@@ -29,9 +30,17 @@ function compile(folder, isChecked) {
   }
   // Another process may have made the same folder meanwhile.
   if (existsSync(folder)) return rmSync(draft, { recursive: true })
-  for (const name of readdirSync(CACHE).filter(found => !found.includes('.')))
-    rmSync(join(CACHE, name), { recursive: true, force: true })
   renameSync(draft, folder)
+  removeOld()
+}
+
+/** A newer folder may be in use by a build that runs at the same time. */
+function removeOld() {
+  for (const name of readdirSync(CACHE)) {
+    const made = statSync(join(CACHE, name), { throwIfNoEntry: false })
+    if (made && Date.now() - made.mtimeMs > OLD_MS)
+      rmSync(join(CACHE, name), { recursive: true, force: true })
+  }
 }
 
 function digest() {
