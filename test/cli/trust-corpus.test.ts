@@ -1,7 +1,7 @@
 // Hostile folders with every command: in a pipe, on a terminal that answers no, and after trust. A command that executes
 // runs meets every kind of configuration in both ways, each other command one kind in a pipe and another one on a terminal.
 // The short tier has one kind in a pipe, one on a terminal, every folder before trust, and one folder of each kind of danger
-// after it.
+// in a process before and after it. `npm run proof` has every command with every kind in both ways.
 import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import type { CommandSpec } from '../../src/cli/command.js'
 import { LANGO } from '../../src/cli/commands.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { TestTerminal } from '../support/terminal.js'
-import { longUnless } from '../support/tiers.js'
+import { longUnless, PROOF } from '../support/tiers.js'
 import {
   Attacker,
   COMBINED_FOLDERS,
@@ -120,64 +120,77 @@ async function inTurns<Item>(items: readonly Item[], work: (item: Item) => Promi
   await Promise.all([worker(), worker()])
 }
 
+async function expectNothingInPipe(folder: HostileFolder, commands: readonly CommandLine[]): Promise<void> {
+  const { root, cwd, env } = await prepare(folder)
+  await inTurns(commands, async command => {
+    const { code, stderr } = await inPipe(command, cwd, env)
+    if (RUNNING.has(command.path)) {
+      expect(code, command.path).toBe(1)
+      expect(stderr, command.path).toMatch(/^lango: .* is not trusted, and \.env, .* or add --trust\.\n$/)
+    }
+    if (/sessions (list|export)|models|config (show|check)|doctor/.test(command.path)) {
+      expect(code, command.path + stderr).toBe(0)
+      expect(stderr, command.path).toMatch(/^Not loaded, because .* is not trusted: \.env, lango\.config\./)
+    }
+  })
+  expectNothing(root)
+}
+
+async function expectNothingOnTerminal(
+  folder: HostileFolder,
+  commands: readonly CommandLine[],
+): Promise<void> {
+  const { root, cwd, env } = await prepare(folder)
+  const typed = commands.filter(({ path }) => !WAITING.has(path))
+  await inTurns(typed, async ({ path, args }) => {
+    const terminal = new TestTerminal({ cwd, args, env, columns: 200, rows: 60 })
+    onTestFinished(() => terminal.kill())
+    if (ASKING.has(path)) {
+      await terminal.waitFor('Trust it? [y/N]:')
+      expect(terminal.all()).toContain('OPENAI_BASE_URL')
+      terminal.key('enter')
+      expect(await terminal.ended(), path).toBe(1)
+    } else {
+      await terminal.ended()
+    }
+  })
+  expectNothing(root)
+}
+
 for (const [kind, folder] of COMBINED_FOLDERS.entries()) {
-  const tier = { ...longUnless(kind === 1), timeout: 300_000 }
   test(
     `in a pipe, no command runs or sends anything of an untrusted folder with ${folder.name}`,
-    tier,
-    async () => {
-      const { root, cwd, env } = await prepare(folder)
-      await inTurns(commandsIn(folder, 0), async command => {
-        const { code, stderr } = await inPipe(command, cwd, env)
-        if (RUNNING.has(command.path)) {
-          expect(code, command.path).toBe(1)
-          expect(stderr, command.path).toMatch(/^lango: .* is not trusted, and \.env, .* or add --trust\.\n$/)
-        }
-        if (/sessions (list|export)|models|config (show|check)|doctor/.test(command.path)) {
-          expect(code, command.path + stderr).toBe(0)
-          expect(stderr, command.path).toMatch(
-            /^Not loaded, because .* is not trusted: \.env, lango\.config\./,
-          )
-        }
-      })
-      expectNothing(root)
-    },
+    { ...longUnless(kind === 1), timeout: 300_000 },
+    () => expectNothingInPipe(folder, commandsIn(folder, 0)),
   )
-}
-
-for (const [kind, folder] of COMBINED_FOLDERS.entries()) {
-  const tier = { ...longUnless(kind === 2), timeout: 300_000 }
   test(
     `on a terminal that answers no, no command runs or sends anything of a folder with ${folder.name}`,
-    tier,
-    async () => {
-      const { root, cwd, env } = await prepare(folder)
-      const commands = commandsIn(folder, 2).filter(({ path }) => !WAITING.has(path))
-      await inTurns(commands, async ({ path, args }) => {
-        const terminal = new TestTerminal({ cwd, args, env, columns: 200, rows: 60 })
-        onTestFinished(() => terminal.kill())
-        if (ASKING.has(path)) {
-          await terminal.waitFor('Trust it? [y/N]:')
-          expect(terminal.all()).toContain('OPENAI_BASE_URL')
-          terminal.key('enter')
-          expect(await terminal.ended(), path).toBe(1)
-        } else {
-          await terminal.ended()
-        }
-      })
-      expectNothing(root)
-    },
+    { ...longUnless(kind === 2), timeout: 300_000 },
+    () => expectNothingOnTerminal(folder, commandsIn(folder, 2)),
+  )
+  test(
+    `every command in a pipe runs and sends nothing of an untrusted folder with ${folder.name}`,
+    { ...PROOF, timeout: 900_000 },
+    () => expectNothingInPipe(folder, everyCommand()),
+  )
+  test(
+    `every command on a terminal that answers no runs and sends nothing of a folder with ${folder.name}`,
+    { ...PROOF, timeout: 900_000 },
+    () => expectNothingOnTerminal(folder, everyCommand()),
   )
 }
 
+const RUN = ['run', 'hi', '-m', 'openai/gpt-4.1']
+const LIST = ['sessions', 'list']
+const REFUSED = { code: 1, stderr: expect.stringContaining('is not trusted') }
+const NOT_LOADED = { code: 0, stderr: expect.stringContaining('Not loaded') }
+
+// Providers read the environment of their process, so only the tests with processes say anything about *_BASE_URL.
 test.each(HOSTILE_FOLDERS)('before it is trusted, nothing of a folder with $name runs', async folder => {
   const { root, cwd, env } = await prepare(folder)
-  const [run, list] = await Promise.all([
-    lango(['run', 'hi', '-m', 'openai/gpt-4.1'], { cwd, env }),
-    lango(['sessions', 'list'], { cwd, env }),
-  ])
-  expect(run).toMatchObject({ code: 1, stderr: expect.stringContaining('is not trusted') })
-  expect(list).toMatchObject({ code: 0, stderr: expect.stringContaining('Not loaded') })
+  const [run, list] = await Promise.all([lango(RUN, { cwd, env }), lango(LIST, { cwd, env })])
+  expect(run).toMatchObject(REFUSED)
+  expect(list).toMatchObject(NOT_LOADED)
   expectNothing(root)
   expect(await lango(['trust', '--yes'], { cwd, env })).toMatchObject({ code: 0, stderr: '' })
   expectNothing(root)
@@ -199,8 +212,13 @@ for (const folder of HOSTILE_FOLDERS) {
     longUnless(KINDS.has(folder.name)),
     async () => {
       const { root, cwd, env } = await prepare(folder)
-      const before = await langoProcess(folder.trusted, { cwd, env })
-      expect(before.stderr).toContain('is not trusted')
+      const [run, list] = await Promise.all([
+        langoProcess(RUN, { cwd, env }),
+        langoProcess(LIST, { cwd, env }),
+      ])
+      expect(run).toMatchObject(REFUSED)
+      expect(list).toMatchObject(NOT_LOADED)
+      expect((await langoProcess(folder.trusted, { cwd, env })).stderr).toContain('is not trusted')
       expectNothing(root)
       expect(await lango(['trust', '--yes'], { cwd, env })).toMatchObject({ code: 0, stderr: '' })
       const child = startLango(folder.trusted, { cwd, env })
