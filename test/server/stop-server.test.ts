@@ -11,7 +11,7 @@ import { eventually } from '../support/eventually.js'
 import { createStoreDatabase } from '../support/postgres.js'
 import { startTcpProxy } from '../support/tcp-proxy.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
-import { longUnless } from '../support/tiers.js'
+import { longUnless, PROOF } from '../support/tiers.js'
 
 // Starting processes takes long on a busy machine.
 vi.setConfig({ testTimeout: 240_000 })
@@ -122,28 +122,41 @@ async function stage(situation: Situation) {
   return { cwd, store, isInFlight, cut }
 }
 
+async function expectStopped(name: string, situation: Situation): Promise<void> {
+  const { cwd, store, isInFlight, cut } = await stage(situation)
+  const first = await startServe(cwd)
+  const runs = await Promise.all(
+    Array.from({ length: RUNS }, (_, index) => first.client.start(`${cwd} ${index}`, { text: 'Go.' })),
+  )
+  await eventually(isInFlight).toBe(true)
+  cut()
+  const { code, ms, log } = await first.stop()
+  console.info(`${name}: exit after ${Math.round(ms)} ms`)
+  expect({ code, isInTime: ms < LIMIT_MS }, `${ms} ms\n${log}`).toEqual({ code: 0, isInTime: true })
+  expect(log.trimEnd().split('\n').at(-1)).toContain('Server stopped')
+
+  await configure(cwd, store, (await startModel({})).baseUrl, situation.times)
+  const second = await startServe(cwd)
+  for (const { runId } of runs) {
+    const events = []
+    for await (const event of second.client.follow(runId)) events.push(event)
+    expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop', text: 'All is done.' })
+    expect(events.filter(({ type }) => type === 'run-finish')).toHaveLength(1)
+  }
+}
+
 for (const [name, situation] of Object.entries(SITUATIONS)) {
   const title = `SIGTERM during ten runs with ${name}: the server exits in time, and the next one ends the runs`
-  test(title, longUnless(situation.isShort === true), async () => {
-    const { cwd, store, isInFlight, cut } = await stage(situation)
-    const first = await startServe(cwd)
-    const runs = await Promise.all(
-      Array.from({ length: RUNS }, (_, index) => first.client.start(`${cwd} ${index}`, { text: 'Go.' })),
-    )
-    await eventually(isInFlight).toBe(true)
-    cut()
-    const { code, ms, log } = await first.stop()
-    console.info(`${name}: exit after ${Math.round(ms)} ms`)
-    expect({ code, isInTime: ms < LIMIT_MS }, `${ms} ms\n${log}`).toEqual({ code: 0, isInTime: true })
-    expect(log.trimEnd().split('\n').at(-1)).toContain('Server stopped')
-
-    await configure(cwd, store, (await startModel({})).baseUrl, situation.times)
-    const second = await startServe(cwd)
-    for (const { runId } of runs) {
-      const events = []
-      for await (const event of second.client.follow(runId)) events.push(event)
-      expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop', text: 'All is done.' })
-      expect(events.filter(({ type }) => type === 'run-finish')).toHaveLength(1)
-    }
-  })
+  test(title, longUnless(situation.isShort === true), () => expectStopped(name, situation))
 }
+
+/** How often a server is stopped in each situation in `npm run proof`. */
+const STOPS = 5
+
+for (const [name, situation] of Object.entries(SITUATIONS))
+  for (let stop = 1; stop <= STOPS; stop += 1)
+    test(
+      `stop ${stop} of ${STOPS} by SIGTERM during ten runs with ${name} is in time, and the next server ends the runs`,
+      PROOF,
+      () => expectStopped(name, situation),
+    )
