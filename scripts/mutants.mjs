@@ -114,9 +114,9 @@ const MUTANTS = [
     to: "if (!last || profile.last === 'any') return entries",
     near: ['src/provider', 'test/cli/lint.test.ts'],
   }),
-  mutant('repair/unknown-signature-is-own', 'src/provider/repair/strip-signatures.ts', {
-    from: "(part.origin?.vendor ?? 'gemini') !== vendor",
-    to: '(part.origin?.vendor ?? vendor) !== vendor',
+  mutant('repair/foreign-signature-kept', 'src/provider/repair/strip-signatures.ts', {
+    from: "(part.origin?.vendor ?? 'gemini') !== vendor || ",
+    to: '',
     near: ['src/provider', 'test/properties', 'test/providers'],
   }),
   mutant('repair/late-result-stays', 'src/provider/repair/drop-orphans.ts', {
@@ -255,13 +255,12 @@ async function failedTest(folder, files) {
     report,
   )
   if (code === 0) return undefined
-  const files = JSON.parse(readFileSync(report, 'utf8')).testResults
-  const failed = files
-    .flatMap(({ assertionResults }) => assertionResults)
-    .find(({ status }) => status === 'failed')
-  const broken = files.find(({ status }) => status === 'failed')
-  // A suite that failed without a failed test, or for another reason than a mistake, has found nothing.
-  if (!failed && !broken) stop(`Vitest ended with exit code ${code} and no failed test.`)
+  const { testResults } = JSON.parse(readFileSync(report, 'utf8'))
+  const tests = testResults.flatMap(({ assertionResults }) => assertionResults)
+  const failed = tests.find(({ status }) => status === 'failed')
+  const broken = testResults.find(({ status }) => status === 'failed')
+  // A suite that ended for another reason has found nothing.
+  if (!failed && !broken) stop(`Vitest ended with exit code ${code} and without a failed test.`)
   return failed?.fullName ?? `${broken.name}: ${broken.message.split('\n')[0]}`
 }
 
