@@ -143,7 +143,7 @@ const MUTANTS = [
   mutant('money/tools-not-counted', 'src/money/count-request.ts', {
     from: 'jsonLength(tools.map(({ gemini: _twin, ...tool }) => tool)) + ',
     to: '',
-    near: ['test/run/budget.test.ts'],
+    near: ['src/money'],
   }),
   mutant('money/runs-without-budget-forgotten', 'src/store/sql-spending.ts', {
     from: 'limit - sumOf(scope) - numberIn(unbudgeted, scope)',
