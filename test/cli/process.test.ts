@@ -48,20 +48,17 @@ test('the variables that a configuration in code sets count for the model, the a
   expect(listed).toMatchObject({ code: 0, stderr: 'No sessions in the app "shop".\n' })
 })
 
-test.skipIf(process.platform === 'win32')(
-  'lango lint reads and repairs a file with an absolute path when the working folder was deleted',
-  async () => {
-    const cwd = await temporaryFolder()
-    const file = join(cwd, 'request.json')
-    const contents = [{ role: 'robot', parts: [{ text: 'hi' }] }]
-    await writeFile(file, JSON.stringify({ contents }))
-    const leave =
-      "import fs from 'node:fs'; fs.mkdirSync('gone'); process.chdir('gone'); fs.rmdirSync('../gone')"
-    const imports = [`data:text/javascript,${encodeURIComponent(leave)}`]
-    const linted = await langoProcess(['lint', file], { cwd, imports })
-    expect(linted).toMatchObject({ code: 3, stdout: expect.stringContaining('Gemini request'), stderr: '' })
-    const output = join(cwd, 'repaired.json')
-    const repaired = await langoProcess(['lint', file, '--output', output], { cwd, imports })
-    expect(repaired).toMatchObject({ stdout: expect.stringContaining(`Wrote ${output}.`), stderr: '' })
-  },
-)
+test('lango lint reads and repairs a file with an absolute path when the working folder was deleted', async () => {
+  const cwd = await temporaryFolder()
+  const file = join(cwd, 'request.json')
+  const contents = [{ role: 'robot', parts: [{ text: 'hi' }] }]
+  await writeFile(file, JSON.stringify({ contents }))
+  const leave =
+    "import fs from 'node:fs'; fs.mkdirSync('gone'); process.chdir('gone'); fs.rmdirSync('../gone')"
+  const imports = [`data:text/javascript,${encodeURIComponent(leave)}`]
+  const linted = await langoProcess(['lint', file], { cwd, imports })
+  expect(linted).toMatchObject({ code: 3, stdout: expect.stringContaining('Gemini request'), stderr: '' })
+  const output = join(cwd, 'repaired.json')
+  const repaired = await langoProcess(['lint', file, '--output', output], { cwd, imports })
+  expect(repaired).toMatchObject({ stdout: expect.stringContaining(`Wrote ${output}.`), stderr: '' })
+})
