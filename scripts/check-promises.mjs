@@ -31,7 +31,7 @@ export function readPromises(markdown) {
   return rows
 }
 
-/** What is wrong, as sentences. `tests` are `{ file, title, status }`. */
+/** Returns one sentence per problem. `tests` are `{ file, title, status }`. */
 export function comparePromises(guarantees, promises, tests) {
   const problems = []
   if (guarantees.length === 0)

@@ -4,7 +4,7 @@ import { join, relative, sep } from 'node:path'
 import ts from 'typescript'
 
 const PROJECTS = ['tsconfig.json', 'web/tsconfig.json']
-/** What was checked, by the hash of each file: files that have not changed since are not checked again. */
+/** Record of checked files by hash: files that have not changed since are not checked again. */
 const CACHE = 'node_modules/.cache/lango-types'
 
 /** A compiler program for each project of the tree, with the files of the product only. */

@@ -1,4 +1,4 @@
-/** What a process gives to a command: streams, environment, working folder and signals. */
+/** Surroundings of a command: streams, environment, working folder and signals. */
 import type { EventEmitter } from 'node:events'
 import { isAbsolute, sep } from 'node:path'
 import type { Readable, Writable } from 'node:stream'

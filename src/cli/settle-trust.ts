@@ -37,7 +37,7 @@ export interface TrustOptions {
 export interface SettledFolder {
   /** For `loadConfig` and `loadStoreSettings`, which read no more of the folder than its trust allows. */
   folder: { cwd: string; env: Environment; trusted: boolean }
-  /** What is not loaded because the folder is not trusted. */
+  /** Files that are not loaded because the folder is not trusted. */
   skipped: readonly string[]
 }
 

@@ -8,7 +8,7 @@ setLogLevel(LogLevel.ERROR)
 
 const bare = new Map<string, Promise<Observation>>()
 
-/** What ADK does, asked once. */
+/** The behaviour of bare ADK, observed once per case. */
 function observeBare(name: string, given: WorkflowCase): Promise<Observation> {
   const known = bare.get(name) ?? observe('bare', given)
   bare.set(name, known)

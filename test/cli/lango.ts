@@ -12,7 +12,7 @@ export interface Outcome {
 
 interface CommandOptions {
   cwd: string
-  /** What is piped in; absent: nothing. */
+  /** Standard input; absent: empty. */
   input?: string
   env?: Record<string, string>
 }

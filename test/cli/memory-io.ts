@@ -14,7 +14,7 @@ interface MemoryIoOptions {
   input?: string
 }
 
-/** What a process gives to a command, without a process: pipes in memory, no terminal. */
+/** Surroundings of a command without a process: pipes in memory, no terminal. */
 export function memoryIo({
   cwd = process.cwd(),
   env = process.env,

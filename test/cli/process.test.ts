@@ -1,4 +1,4 @@
-// What only a process shows: its exit code, its pipes, and what `.env` adds to its environment.
+// Facts that need a real process: exit codes, pipes, and the variables that `.env` adds to the environment.
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'

@@ -76,7 +76,7 @@ test('the check of promises reads files and states from the report of Vitest', (
   const report = {
     testResults: [
       {
-        name: '/root/test/a.test.ts',
+        name: '/clone/test/a.test.ts',
         assertionResults: [
           { fullName: 'one', status: 'passed' },
           { fullName: 'two', status: 'pending' },
@@ -84,7 +84,7 @@ test('the check of promises reads files and states from the report of Vitest', (
       },
     ],
   }
-  expect(readTests(report, '/root/')).toEqual([
+  expect(readTests(report, '/clone/')).toEqual([
     { file: 'test/a.test.ts', title: 'one', status: 'passed' },
     { file: 'test/a.test.ts', title: 'two', status: 'skipped' },
   ])

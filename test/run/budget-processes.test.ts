@@ -14,7 +14,7 @@ async function newStore(driver: string): Promise<string> {
   return database.url
 }
 
-/** How many processes there are, and how many runs each of them starts at once. */
+/** Number of processes, and of runs that each starts at once. */
 interface Load {
   driver: string
   processes: number

@@ -30,7 +30,7 @@ type SessionName = (typeof SESSIONS)[number]
 
 const keyOf = (sessionId: string) => ({ appName: 'lango', userId: 'user', sessionId })
 
-/** What the stores and the world outside know after the kill, when everything has come to its end. */
+/** State of the stores and of the outside world after the kill, when all runs have ended. */
 interface Evidence {
   /** A copy of the store as the killed process has left it. */
   killedUrl: string
@@ -38,7 +38,7 @@ interface Evidence {
   /** The first run of each session, and its events. */
   runs: Record<SessionName, RunSummary | undefined>
   events: Record<SessionName, RunEventRecord[]>
-  /** What models were asked and tools did, in both processes. */
+  /** Requests to models and effects of tools, in both processes. */
   log: string[]
 }
 
@@ -106,7 +106,7 @@ function asked({ messages }: Evidence, session: SessionName): string[] {
 
 const count = ({ log }: Evidence, beginning: string) => log.filter(line => line.startsWith(beginning)).length
 
-/** Whether a breach is in the evidence, by its name. */
+/** Predicates by the name of the breach: true if the evidence has it. */
 type Breaches = Readonly<Record<string, (evidence: Evidence) => boolean>>
 
 const ACCEPTED = ['accepted first', 'accepted second']
