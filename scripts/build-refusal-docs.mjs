@@ -12,6 +12,13 @@ const VENDORS = [
   ['bedrock', 'Bedrock, Converse: 400 ValidationException'],
   ['mistral', 'Mistral: 400 and 422'],
   ['deepseek', 'DeepSeek: 400'],
+  ['moonshot', 'Kimi (Moonshot): 400'],
+  ['minimax', 'MiniMax: 400 and 2013'],
+  ['qwen', 'Qwen (DashScope): 400'],
+  ['zai', 'GLM (Z.ai): 400 and 1214'],
+  ['compatible-gemini', "Gemini 3 behind an API like OpenAI's: 400"],
+  ['openrouter', 'OpenRouter: 400'],
+  ['openrouter-gemini', 'Gemini 3 through OpenRouter: 400'],
   ['groq', 'Groq: 400'],
   ['vllm', 'vLLM, LM Studio, llama.cpp: 400'],
   ['ollama', 'Ollama: 400'],
@@ -59,6 +66,8 @@ const CURES = {
     'Send system, tools and earlier messages exactly as before, or leave out the thinking that follows the change.',
   'unpaired-part': 'Send a server tool’s question and its result together.',
   'foreign-part': 'Leave out parts that another vendor’s server tools made.',
+  'wrong-media-type': 'Send each file under the type of its bytes: the first bytes tell it.',
+  'media-limit': 'Send smaller or fewer pictures and documents, and leave out the oldest.',
   'missing-reasoning': 'Send the reasoning back with every message that it came with.',
 }
 

@@ -1,8 +1,8 @@
 import { checkMessages } from '../errors.js'
 import type { ProviderMessage } from '../provider/provider.js'
-import { type Message, normalizeRole } from '../session/message.js'
+import { accountOf, type Message, normalizeRole } from '../session/message.js'
 import { isSynthetic } from '../session/turn.js'
-import { markNumber, markWrittenBy } from './adk-quirks.js'
+import { markAccount, markNumber, markWrittenBy } from './adk-quirks.js'
 import { convertContents } from './model/convert-messages.js'
 import { messagesToContents } from './session/messages-to-events.js'
 
@@ -24,7 +24,9 @@ export function messagesToProvider(messages: readonly Message[]): ProviderMessag
     const message = messages[index]
     if (!content || !message) return []
     const marked = markWrittenBy(content, isSynthetic(message) ? 'program' : 'user')
-    return [{ content: markNumber(marked, index + 1), role: roleOf(message, content.role) }]
+    const account = accountOf(message.extra?.customMetadata)
+    const sealed = account === undefined ? marked : markAccount(marked, account)
+    return [{ content: markNumber(sealed, index + 1), role: roleOf(message, content.role) }]
   })
   return convertContents(
     spoken.map(({ content }) => content),

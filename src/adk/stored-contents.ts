@@ -5,7 +5,7 @@
  * instead: repair then brings them into an order that the model takes, and reports each change.
  */
 import { isRequestTool } from '../base/names.js'
-import { ACCOUNT_HEADING, isRequestStandIn, markWrittenBy } from './adk-quirks.js'
+import { ACCOUNT_HEADING, isRequestStandIn } from './adk-quirks.js'
 import type { Content, Event, LlmAgent, LlmRequest, Part } from './sdk.js'
 
 type RequestProcessor = LlmAgent['requestProcessors'][number]
@@ -107,31 +107,9 @@ function isForeign({ author }: Event, agentName: string): boolean {
 }
 
 function contentsOf(events: readonly Event[], agentName: string): Content[] {
-  const answered = new Set<string>()
-  return events.flatMap((event, index) => {
-    if (isForeign(event, agentName)) return [accountOf(event)]
-    const content = copyOf(event.content as Content)
-    const late = lateResults(event, events[index - 1], answered)
-    return late.length > 0 ? [content, arrivalOf(late)] : [content]
-  })
-}
-
-/** The tools whose only results come after other messages: repair puts them behind their calls, far above. */
-function lateResults({ content }: Event, before: Event | undefined, answered: Set<string>): string[] {
-  const calls = new Set(callIds(before))
-  const follows = calls.size > 0 || before?.content?.parts?.some(part => part.functionResponse)
-  return (content?.parts ?? []).flatMap(({ functionResponse }) => {
-    const { id, name = '' } = functionResponse ?? {}
-    if (id === undefined) return []
-    const isLate = !follows && !answered.has(id)
-    answered.add(id)
-    return isLate ? [name] : []
-  })
-}
-
-function arrivalOf(names: readonly string[]): Content {
-  const text = `[System: The result of ${names.map(name => `\`${name}\``).join(', ')} has arrived. It follows its call.]`
-  return markWrittenBy({ role: 'user', parts: [{ text }] }, 'program')
+  return events.map(event =>
+    isForeign(event, agentName) ? accountOf(event) : copyOf(event.content as Content),
+  )
 }
 
 /** The event of another agent, in ADK's words. */

@@ -26,13 +26,8 @@ function expandedJson(value: unknown): string {
  * many megabytes are shared instead of being written and parsed.
  */
 export function toJsonData(value: unknown): unknown {
-  return copyJsonData(value, expandedJson)
-}
-
-/** As `toJsonData`; what JSON cannot express is left to `write`, which returns JSON or throws. */
-export function copyJsonData(value: unknown, write: (value: unknown) => string): unknown {
   const copy = copyPlain(value, 0)
-  return copy === NOT_PLAIN ? JSON.parse(write(value)) : copy
+  return copy === NOT_PLAIN ? JSON.parse(expandedJson(value)) : copy
 }
 
 /** Data of a model that is nested deeper is refused: code that walks it by recursion would overflow the stack. */

@@ -1,6 +1,8 @@
 /** The answers of MCP servers. They are other people's programs: what does not look as agreed is described, not trusted. */
+import { isBase64 } from './base64.js'
 import { isRecord } from './is-record.js'
-import { isSignedType, signedType, type ToolMedia, withMedia } from './tool-media.js'
+import { isSignedType, signedType } from './media-header.js'
+import { type ToolMedia, withMedia } from './tool-media.js'
 
 /** A tool's answer, as far as it is read here. */
 export interface McpAnswer {
@@ -18,8 +20,28 @@ export function mcpResult(answer: McpAnswer): unknown {
   const { structuredContent } = answer
   if (answer.isError === true)
     return withMedia({ error: text || 'The tool failed and did not say why.' }, media.found)
-  return withMedia(isRecord(structuredContent) ? structuredContent : text, media.found)
+  if (!isRecord(structuredContent)) return withMedia(text, media.found)
+  return withMedia(withoutShown(structuredContent, media.found, 0), media.found)
 }
+
+/** Structured data without the base64 of media that are shown: as text it would cost many times as much as the picture. */
+function withoutShown<Value>(value: Value, shown: readonly ToolMedia[], depth: number): Value {
+  if (shown.length === 0 || depth > DEEPEST) return value
+  if (typeof value === 'string') {
+    const media = value.length < LEAST_FILE ? undefined : shown.find(({ data }) => value.endsWith(data))
+    // Alone, or in a data URL.
+    const isFile = media !== undefined && (value.length === media.data.length || value.startsWith('data:'))
+    return (isFile ? `[${media.mimeType}, shown beside this result]` : value) as Value
+  }
+  if (Array.isArray(value)) return value.map(item => withoutShown<unknown>(item, shown, depth + 1)) as Value
+  if (!isRecord(value)) return value
+  const entries = Object.entries(value).map(([key, item]) => [key, withoutShown(item, shown, depth + 1)])
+  return Object.fromEntries(entries) as Value
+}
+
+/** No data nests so far; a shorter text is no file. */
+const DEEPEST = 32
+const LEAST_FILE = 40
 
 /** An answer in the protocol's own form, as ADK's tools return it: media are taken out, all else stays. */
 export function withoutBinaries(answer: unknown): unknown {
@@ -28,7 +50,7 @@ export function withoutBinaries(answer: unknown): unknown {
   const content = answer.content.map((part: unknown) =>
     isBinary(part) ? { type: 'text', text: partText(part, media) } : part,
   )
-  return withMedia({ ...answer, content }, media.found)
+  return withMedia(withoutShown({ ...answer, content }, media.found, 0), media.found)
 }
 
 function isBinary(part: unknown): boolean {
@@ -59,8 +81,7 @@ function resourceText(resource: unknown, media: MediaCollector): string {
   if (typeof text === 'string') return text
   const name = String(uri)
   const isText = typeof mimeType === 'string' && TEXT_TYPE.test(mimeType)
-  if (isText && typeof blob === 'string' && isBase64(blob))
-    return Buffer.from(blob, 'base64').toString('utf8')
+  if (isText && typeof blob === 'string' && isFile(blob)) return Buffer.from(blob, 'base64').toString('utf8')
   return media.take(`resource ${name}`, { mimeType, data: blob, name })
 }
 
@@ -76,7 +97,7 @@ class MediaCollector {
     const { mimeType, data, name } = given
     const bytes = typeof data === 'string' ? Buffer.byteLength(data, 'base64') : 0
     const size = `${bytes} bytes`
-    if (typeof mimeType !== 'string' || !MIME_TYPE.test(mimeType) || !isBase64(data))
+    if (typeof mimeType !== 'string' || !MIME_TYPE.test(mimeType) || !isFile(data))
       return `[${kind} ${String(mimeType)}, ${size}, not shown]`
     const type = realType(mimeType.toLowerCase(), data)
     if (!type) return `[${kind} ${mimeType}, ${size}, not shown: it is not what its type says]`
@@ -94,8 +115,8 @@ const MAX_BYTES = 10_000_000
 export const MIME_TYPE = /^[\w.+-]+\/[\w.+-]+$/
 const VISIBLE_TYPE = /^(image|audio|video)\/|^application\/pdf$/
 
-function isBase64(data: unknown): data is string {
-  return typeof data === 'string' && data.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(data)
+function isFile(data: unknown): data is string {
+  return typeof data === 'string' && data !== '' && data.length % 4 === 0 && isBase64(data)
 }
 
 /**

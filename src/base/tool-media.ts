@@ -43,24 +43,3 @@ export function toInlineParts(media: readonly ToolMedia[]): InlinePart[] {
 function isToolMedia(value: unknown): value is ToolMedia {
   return isRecord(value) && typeof value.mimeType === 'string' && typeof value.data === 'string'
 }
-
-const SIGNATURES: readonly (readonly [type: string, offset: number, signature: string])[] = [
-  ['image/png', 0, '\x89PNG\r\n\x1a\n'],
-  ['image/jpeg', 0, '\xff\xd8\xff'],
-  ['image/gif', 0, 'GIF8'],
-  ['image/webp', 8, 'WEBP'],
-  ['image/bmp', 0, 'BM'],
-  ['application/pdf', 0, '%PDF-'],
-]
-
-/** The type that the first bytes of a file tell, given as Latin-1. */
-export function signedType(start: string): string | undefined {
-  const found = SIGNATURES.find(([, offset, signature]) => start.startsWith(signature, offset))?.[0]
-  // Text may start with BM, too; bitmaps have a NUL in the header.
-  return found === 'image/bmp' && !start.includes('\0') ? undefined : found
-}
-
-/** Whether files of a type tell it with their first bytes. */
-export function isSignedType(mimeType: string): boolean {
-  return mimeType === 'image/jpg' || SIGNATURES.some(([type]) => type === mimeType)
-}

@@ -1,7 +1,11 @@
 import { AgentError, messageOf } from '../errors.js'
 import { startStrictProvider } from '../testing/start-strict-provider.js'
-import { STRICT_PLATFORMS, type StrictPlatform } from '../testing/strict/platforms.js'
-import { STRICT_PROFILES, type StrictProfile } from '../testing/strict/profile.js'
+import {
+  STRICT_PLATFORMS,
+  STRICT_PROFILES,
+  type StrictPlatform,
+  type StrictProfile,
+} from '../testing/strict/profile.js'
 import { type Flags, wholeNumber } from './command.js'
 import type { Io } from './io.js'
 

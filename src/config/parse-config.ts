@@ -6,7 +6,7 @@ import { adkApp, refuseContradictions } from './adk-config.js'
 import { agentSchemaWith, configSchema, type LangoConfig, sharedKeys } from './config.js'
 import { type EngineParts, engineProblems } from './engine-config.js'
 import { type ConfigProblem, invalidConfig, pathText, readData } from './read-data.js'
-import { group, live, logger, made, storeAddress, text } from './schema-parts.js'
+import { group, live, logger, storeAddress, text } from './schema-parts.js'
 
 export interface ParseOptions {
   /** What is checked, such as a file's name. */
@@ -124,13 +124,7 @@ const agentModel = z.union([text(), live<object>('generateContentAsync', MODEL_E
   error: MODEL_ERROR,
 })
 
-const store = z.union(
-  [
-    storeAddress(),
-    made<object>(['createSession', 'loadSession', 'appendMessage', 'acquireLease', 'close'], STORE_ERROR),
-  ],
-  { error: STORE_ERROR },
-)
+const store = z.union([storeAddress(), live<object>('createSession', STORE_ERROR)], { error: STORE_ERROR })
 
 const APP_ERROR = 'must be a non-empty text, or an ADK app'
 

@@ -31,6 +31,11 @@ export const providerSchema = group({
     .optional()
     .describe('The API of the provider. Optional when the provider’s name is a type.'),
   apiKey: text('must be a non-empty key').optional().describe('Default: the vendor’s environment variable.'),
+  account: text()
+    .optional()
+    .describe(
+      'A name for the account. What a model has signed is sent back to the same account only, which with a name stays the same when the key changes. Default: accounts differ when their keys differ, or on a platform their resource, region or project.',
+    ),
   baseUrl: webAddress().optional().describe('The base URL, in the form that the vendor’s SDK expects.'),
   api: oneOf(['chat', 'responses'])
     .optional()

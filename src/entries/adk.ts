@@ -22,6 +22,7 @@ export { SessionServiceAdapter } from '../adk/session/session-service-adapter.js
 export type { AgentErrorCode, AgentErrorOptions } from '../errors.js'
 export { AgentError } from '../errors.js'
 export { isReplay } from '../run/run-scope.js'
+export type { SessionAccess } from '../session/session-store.js'
 export type { RecordedCall } from '../session/tool-calls.js'
 export type { Tool, ToolContext } from '../tool.js'
 export { defineTool } from '../tool.js'

@@ -8,6 +8,7 @@ export { describeModel } from '../provider/model-catalog.js'
 export type {
   GenerateRequest,
   GenerationOptions,
+  LeftOut,
   MediaPart,
   ModelCapabilities,
   ModelInfo,
@@ -38,6 +39,7 @@ export type { ProviderOptions } from '../provider/provider-settings.js'
 export type { Finding } from '../provider/repair/finding.js'
 export type { LintOptions } from '../provider/repair/lint-history.js'
 export { lintHistory } from '../provider/repair/lint-history.js'
+export type { LimitReading, LimitsReading, MediaKind, MediaLimit } from '../provider/repair/media-limits.js'
 export type { Profile, ProfileName } from '../provider/repair/profile.js'
 export { PROFILES } from '../provider/repair/profile.js'
 export { profileForModel } from '../provider/repair/profile-for-model.js'

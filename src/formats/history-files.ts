@@ -8,7 +8,7 @@ import { stableJson } from '../base/stable-json.js'
 import { suggest } from '../base/suggest.js'
 import { AgentError, messageOf } from '../errors.js'
 import { PROFILES } from '../provider/repair/profile.js'
-import { profileForModel } from '../provider/repair/profile-for-model.js'
+import { gatewayProfile, profileForModel } from '../provider/repair/profile-for-model.js'
 import type { Message } from '../session/message.js'
 import { isAdkSession, isSqliteData, readAdkSession } from './adk-sessions.js'
 import { readClaudeCode, readCodex, readPi, type Transcript } from './agent-transcripts.js'
@@ -30,7 +30,7 @@ import {
 } from './recognize.js'
 import { readSessionLines } from './session-lines.js'
 import { readAnthropic, readChat, readGemini, readResponses } from './wire-messages.js'
-import type { Fields, WireMessage } from './wire-parts.js'
+import { type Fields, recordsOf, type WireMessage } from './wire-parts.js'
 
 /**
  * A stored session; the body of a request, which is checked as it is; or a transcript of another framework, which is
@@ -343,7 +343,10 @@ export function orList(names: readonly string[]): string {
 function profilesFor(format: DataFormat, body: Fields): readonly string[] {
   const model = typeof body.model === 'string' ? body.model.replace(/^.*\//, '') : ''
   if (format === 'openai-chat') {
-    // Grok's own API, and what gateways serve of Claude and Gemini, take what OpenAI's takes.
+    const hasDetails = recordsOf(body.messages).some(row => row.reasoning_details !== undefined)
+    const gateway = gatewayProfile(model, hasDetails)
+    if (gateway) return [gateway]
+    // Grok's own API, and what gateways serve of Claude and older Gemini models, take what OpenAI's takes.
     const isOpenai = model === '' || /^(gpt(?!-oss)|o\d|chatgpt|ft:|grok|claude|gemini)/.test(model)
     return [isOpenai ? 'openai-chat' : profileForModel('openai-compatible', model)]
   }

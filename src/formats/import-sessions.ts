@@ -133,10 +133,8 @@ async function storeArtifacts(
   key: SessionKey,
   lines: AsyncIterable<ArtifactLine>,
 ): Promise<void> {
-  const known = new Set(await store.artifacts?.list(key))
+  const known = new Set(await store.artifacts.list(key))
   for await (const { name, header, body } of lines) {
-    if (!store.artifacts)
-      throw new AgentError('unsupported', 'The store keeps no artifacts: choose another one')
     if (!known.has(name)) await store.artifacts.save({ ...key, name }, { header, body })
   }
 }

@@ -223,6 +223,8 @@ function isClaudeBody(rows: readonly Fields[], body: Fields): boolean {
 const CHAT_ROLES = new Set(['function', 'developer'])
 
 function isChatRow(row: Fields): boolean {
+  // Gemini's results have had the role `function` too.
+  if (Array.isArray(row.parts)) return false
   if (listOf(row.tool_calls).length > 0 || isRecord(row.function_call)) return !isLangChainMessage(row)
   return CHAT_ROLES.has(text(row.role)) || (row.role === 'tool' && typeof row.tool_call_id === 'string')
 }

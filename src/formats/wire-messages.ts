@@ -5,6 +5,9 @@
 
 import { isRecord } from '../base/is-record.js'
 import type { ProviderPart, ToolCallPart } from '../provider/provider.js'
+import { gatewayProfile } from '../provider/repair/profile-for-model.js'
+import { sealFields } from '../provider/sealed-fields.js'
+import { VENDORS } from '../provider/vendors.js'
 import {
   argumentsOf,
   type Fields,
@@ -47,13 +50,21 @@ export function readChat(body: Fields): WireMessage[] {
       const id = text(fields.tool_call_id)
       return { role: 'tool', parts: [toolResult(id, text(fields.name), fields.content, chatPart)], place }
     }
-    const thought = text(fields.reasoning_content ?? fields.reasoning)
-    const reasoning: ProviderPart[] = thought === '' ? [] : [reasoningPart(thought, undefined, 'deepseek')]
+    const reasoning = chatReasoning(fields, text(body.model))
     const calls = listOf(fields.tool_calls).map(chatCall)
     const parts = [...reasoning, ...wireParts(fields.content, chatPart), ...calls]
     return { role: role === 'developer' ? 'system' : role, parts, place }
   })
   return named(messages)
+}
+
+function chatReasoning(fields: Fields, model: string): ProviderPart[] {
+  const thought = text(fields.reasoning_content ?? fields.reasoning)
+  if (Array.isArray(fields.reasoning_details)) {
+    const vendor = gatewayProfile(model, true) ?? ''
+    return [reasoningPart(thought, sealFields(fields.reasoning_details), vendor)]
+  }
+  return thought === '' ? [] : [reasoningPart(thought, undefined, 'deepseek')]
 }
 
 /** Reads the input of an OpenAI Responses request. */
@@ -163,6 +174,9 @@ export function chatCall(call: unknown): ToolCallPart {
     id: text(fields.id),
     name: text(called.name),
     args: argumentsOf(called.arguments),
+    ...(isRecord(fields.extra_content)
+      ? { signature: sealFields(fields.extra_content), origin: { vendor: VENDORS.gemini.familyProfile } }
+      : {}),
   }
 }
 

@@ -45,8 +45,7 @@ export interface Payer {
 }
 
 export interface PaymentParts {
-  /** Absent in a store of one's own that counts no money. */
-  spending: SpendingStore | undefined
+  spending: SpendingStore
   /** The payer of the current call; without one it is not counted. */
   payer(): Payer | undefined
   /** How many real tokens an estimated one of the model is. */
@@ -202,7 +201,6 @@ class PaidCall {
   async #ask({ wants, enough, hold }: CallCost, least: number): Promise<SpendingGrant> {
     const { key, runId, budget, hasActed, isLast } = this.#payer
     const { spending } = this.#parts
-    if (!spending) throw noSpending()
     const id = randomUUID()
     const limits = spendingLimits(budget)
     const ask: SpendingAsk = { id, key, runId, limits, wants, enough, least: Math.max(1, least), hold }
@@ -226,7 +224,7 @@ class PaidCall {
   async #settle(spent: number): Promise<void> {
     const reserved = this.#reserved
     this.#reserved = undefined
-    if (reserved) await this.#parts.spending?.settle(reserved.id, spent)
+    if (reserved) await this.#parts.spending.settle(reserved.id, spent)
   }
 }
 
@@ -353,13 +351,6 @@ function unknownPrice(reference: string): AgentError {
     `The price of ${reference} is not known, so its calls cannot be held to a budget. Set it as ` +
       '`providers.NAME.models.MODEL.price`, or set `budget.unknownPrice` to "ignore" to call it uncounted.',
     { details: { model: reference } },
-  )
-}
-
-function noSpending(): AgentError {
-  return new AgentError(
-    'unsupported',
-    'The store counts no money, so a budget cannot be held. Add `spending` to the store, or remove the budget.',
   )
 }
 

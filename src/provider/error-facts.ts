@@ -19,6 +19,8 @@ export interface ErrorFacts {
   status?: number
   /** The provider's machine-readable names for what happened, most specific first. */
   codes: readonly string[]
+  /** The field of the request that is at fault. */
+  param?: string
   /** How long the provider asks us to wait. */
   retryAfterMs?: number
   requestId?: string
@@ -62,10 +64,12 @@ export function readErrorFacts(error: unknown): ErrorFacts {
   const status = numberOf(thrown.status) ?? numberOf(body.code) ?? numberOf(thrown.statusCode)
   const retryAfterMs = retryAfterOf(thrown.headers) ?? retryInfoOf(body.details)
   const requestId = stringOf(thrown.requestID)
+  const param = stringOf(body.param) ?? violatedField(body.details)
   return {
     message: messageIn(body) ?? text,
     ...(status === undefined ? {} : { status }),
     codes: codesOf(thrown, body),
+    ...(param === undefined ? {} : { param }),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
     ...(requestId === undefined ? {} : { requestId }),
     names: namesOf(error),
@@ -144,6 +148,12 @@ function retryInfoOf(details: unknown): number | undefined {
     if (match?.[1] !== undefined) return Number(match[1]) * 1000
   }
   return undefined
+}
+
+/** Google's `BadRequest` detail names the fields that it refuses. */
+function violatedField(details: unknown): string | undefined {
+  const violations = arrayOf(details).flatMap(detail => arrayOf(asRecord(detail).fieldViolations))
+  return stringOf(asRecord(violations[0]).field)
 }
 
 function readHeader(headers: unknown, name: string): string | undefined {

@@ -7,6 +7,7 @@ import { own } from '../base/own.js'
 import { AgentError, type AgentErrorCode } from '../errors.js'
 import { type ErrorFacts, readErrorFacts, readExchange } from './error-facts.js'
 import { exchangeOf, isTlsProblem, neverLeft, shortened } from './provider-fetch.js'
+import { type Refusal, refusalOf } from './refusal-cause.js'
 import type { Need } from './vendor-row.js'
 import { errorHint } from './vendors.js'
 
@@ -28,6 +29,8 @@ export function toProviderError(error: unknown, context: ErrorContext): AgentErr
   const { code, retryable } = classify(facts)
   const message = shortened(redact(facts.message, context.secrets))
   const providerCode = facts.codes[0]
+  const isRefusal = code === 'provider-rejected' || code === 'context-overflow'
+  const refusal = isRefusal ? refusalOf(facts) : undefined
   return new AgentError(code, sentence(code, message, facts, context), {
     retryable,
     details: {
@@ -39,11 +42,26 @@ export function toProviderError(error: unknown, context: ErrorContext): AgentErr
       ...(providerCode === undefined ? {} : { providerCode }),
       ...(facts.retryAfterMs === undefined ? {} : { retryAfterMs: facts.retryAfterMs }),
       ...(facts.requestId === undefined ? {} : { requestId: facts.requestId }),
+      ...(refusal === undefined ? {} : { refusal, words: message }),
     },
     // An error that quotes the key is never exposed, not even as a cause.
     ...(message === facts.message && exchange?.answer === undefined ? { cause: error } : {}),
   })
 }
+
+/** The refusal of a part of the request, and the provider's words; `undefined` for every other error. */
+export function refusalIn({ details }: AgentError): { refusal: Refusal; words: string } | undefined {
+  const { refusal, words } = details
+  if (refusal === undefined) return undefined
+  return { refusal: refusal as Refusal, words: shortWords(String(words)) }
+}
+
+/** What is kept with a session and repeated with each of its requests. */
+function shortWords(words: string): string {
+  return words.length <= MOST_QUOTED ? words : `${words.slice(0, MOST_QUOTED)}…`
+}
+
+const MOST_QUOTED = 200
 
 /** The caller stopped the request. */
 export function abortedError(context: ErrorContext, cause?: unknown): AgentError {

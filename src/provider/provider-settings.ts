@@ -15,6 +15,12 @@ export interface ProviderOptions {
   id?: string | undefined
   /** Default: the vendor's usual variable, read when a request is made. */
   apiKey?: string | undefined
+  /**
+   * A name for the account that requests are made with. What a model has sealed (signatures, encrypted reasoning) is sent
+   * back to the same account only; with a name it stays the same account when the key changes, and entries that name the
+   * same account share it. Default: accounts differ when their keys differ, or on a platform their resource, region or project.
+   */
+  account?: string | undefined
   /** What the vendor's own SDK takes as its base URL. */
   baseUrl?: string | undefined
   /** For `openai` and `azure`. Default: Responses for OpenAI's own models and Chat Completions for the rest. */
@@ -50,6 +56,7 @@ export interface ProviderSettings {
   id: string
   type: ProviderType
   apiKey?: string
+  account?: string
   baseUrl?: string
   api?: 'chat' | 'responses'
   profile?: Profile

@@ -3,6 +3,7 @@
  * wire: a role and a list of parts. Nothing that a model said is flattened here: reasoning keeps its raw
  * signature and where it came from, calls keep their ids and arguments.
  */
+import { decodeBase64, encodeBase64 } from '../base/base64.js'
 import { isRecord } from '../base/is-record.js'
 import { type AgentError, checkArgument } from '../errors.js'
 import type { ModelPrice } from '../session/usage.js'
@@ -59,6 +60,10 @@ export interface GenerateRequest {
   options?: GenerationOptions
   /** What to do with a history that the model would refuse. Default `repair`. */
   repairMode?: RepairMode
+  /** Which reading of disputed limits of media holds. Default `documented`. */
+  mediaLimits?: 'documented' | 'strict' | undefined
+  /** A secret of the store, from which the tags of accounts are made (`Origin.account`). Never sent. */
+  accountSecret?: string
   /**
    * The caller discards what it has received of an answer when a `restart` event says so. Without it a request is not
    * sent again once a part of its answer was emitted.
@@ -188,6 +193,17 @@ export interface MediaPart {
   gemini?: Readonly<Record<string, unknown>>
   signature?: string
   origin?: Origin
+  /** A note stands in its place. Set by the code that knows what a provider has refused; never sent. */
+  leftOut?: LeftOut
+}
+
+/** Why a part is not sent. */
+export interface LeftOut {
+  kind: 'media-left-out' | 'refused-by-provider'
+  /** A clause for people: the same in every request, because the model reads it. */
+  reason: string
+  /** Where the limit is documented, or the provider's words: for the receipt. */
+  source: string
 }
 
 /** Something only one vendor understands (code execution, server tools). `text` is what others get. */
@@ -345,13 +361,3 @@ export function openSignature(sealed: string): OpenedSignature {
 
 // 'lango.' is six bytes: exactly eight base64 characters, whatever follows.
 const SEALED_PREFIX = 'bGFuZ28u'
-
-function encodeBase64(text: string): string {
-  let binary = ''
-  for (const byte of new TextEncoder().encode(text)) binary += String.fromCharCode(byte)
-  return btoa(binary)
-}
-
-function decodeBase64(text: string): string {
-  return new TextDecoder().decode(Uint8Array.from(atob(text), character => character.charCodeAt(0)))
-}

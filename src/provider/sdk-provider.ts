@@ -3,6 +3,7 @@
  * key, describe models, and stream an answer. A vendor's folder adds its client, its wire and its list of models.
  */
 import { own } from '../base/own.js'
+import { accountTag } from './account.js'
 import { type DescribeOptions, describeModel } from './model-catalog.js'
 import type { GenerateRequest, ModelInfo, Provider } from './provider.js'
 import { missingKeyError, missingSettingError, toProviderError } from './provider-error.js'
@@ -40,11 +41,13 @@ export abstract class SdkProvider<Client> implements Provider {
     const { id: providerId, retry, idleTimeoutMs } = this.settings
     // A replaced clock of retries has no timers for turns.
     const key = this.#apiKey()
-    const account = [providerId, this.settings.baseUrl, key, request.model]
+    const limited = [providerId, this.settings.baseUrl, key, request.model]
     // A server without keys is one's own.
     const isLimited = key !== undefined || this.row?.keyVariables !== undefined
-    const limiter = retry.sleep === DEFAULT_RETRY.sleep ? limiterFor(account, isLimited) : undefined
-    const answer = { providerId, retry, idleTimeoutMs, secrets: this.#secrets(), limiter }
+    const limiter = retry.sleep === DEFAULT_RETRY.sleep ? limiterFor(limited, isLimited) : undefined
+    const { settings, row } = this
+    const account = accountTag({ settings, row, key, secret: request.accountSecret })
+    const answer = { providerId, retry, idleTimeoutMs, secrets: this.#secrets(), account, limiter }
     return streamAnswer(answer, request, signal, () => this.wire(request.model))
   }
 

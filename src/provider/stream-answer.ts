@@ -3,8 +3,10 @@
  * the answer, and retry when that may help. A provider adds only its wire.
  */
 import { setMaxListeners } from 'node:events'
+import { defined } from '../base/defined.js'
 import { isRecord } from '../base/is-record.js'
 import { letOthersRun } from '../base/pause.js'
+import { AgentError } from '../errors.js'
 import type { AnswerContext } from './assemble-stream.js'
 import type {
   GenerateRequest,
@@ -20,10 +22,12 @@ import {
   badEventError,
   type ErrorContext,
   pausedError,
+  refusalIn,
   silentStreamError,
   toProviderError,
 } from './provider-error.js'
 import { limiterOfCall, type RateLimiter } from './rate-limiter.js'
+import { refusedMedia, type SentRequest } from './refused-media.js'
 import { toWireName } from './repair/map-names.js'
 import type { Profile } from './repair/profile.js'
 import { refuseBroken, repairHistory } from './repair/repair-history.js'
@@ -64,6 +68,8 @@ export interface AnswerSettings {
   /** How long a provider may send nothing, before and within its answer. */
   idleTimeoutMs: number
   secrets: readonly (string | undefined)[]
+  /** The tag of the account that requests are made with. */
+  account?: string | undefined
   limiter?: RateLimiter | undefined
 }
 
@@ -80,16 +86,25 @@ export async function* streamAnswer<Body, Chunk>(
     secrets: settings.secrets,
     signal,
   }
+  let sent: SentRequest | undefined
   try {
     if (signal?.aborted) throw abortedError(context)
     const wire = connect()
-    const { body, event, mappedNames, places } = prepare(wire, request, settings.providerId)
+    const { body, event, mappedNames, places, messages } = prepare(wire, request, settings)
+    const { media } = wire.profile
+    sent = {
+      given: request.messages,
+      sent: messages,
+      body,
+      media,
+      limits: request.mediaLimits ?? 'documented',
+    }
     await letOthersRun()
     yield event
     await letOthersRun()
     const answer: AnswerContext = {
       ...context,
-      origin: { vendor: wire.vendor, model: request.model },
+      origin: { vendor: wire.vendor, model: request.model, ...defined({ account: settings.account }) },
       mappedNames,
       places,
     }
@@ -104,15 +119,35 @@ export async function* streamAnswer<Body, Chunk>(
       attempt: sentAt => oneAttempt(wire, body, answer, { ...settings, sentAt }),
     })
   } catch (error) {
-    yield { type: 'error', error: toProviderError(error, context) }
+    yield { type: 'error', error: withRefused(toProviderError(error, context), sent) }
   }
 }
 
-function prepare<Body, Chunk>(wire: Wire<Body, Chunk>, request: GenerateRequest, providerId: string) {
+/** The error with what of the request it names, where the request may be sent again without that. */
+function withRefused(error: AgentError, request: SentRequest | undefined): AgentError {
+  const found = request && refusalIn(error)
+  const refused = found && refusedMedia(found.refusal, request, found.words)
+  if (!refused) return error
+  const { code, message, retryable, details, cause } = error
+  return new AgentError(code, message, { retryable, details: { ...details, refused }, cause })
+}
+
+function prepare<Body, Chunk>(
+  wire: Wire<Body, Chunk>,
+  request: GenerateRequest,
+  { providerId, account }: AnswerSettings,
+) {
   const { profile, info } = wire
   const mode = request.repairMode ?? 'repair'
   const tools = request.tools ?? []
-  const repaired = repairHistory(request.messages, profile, { mode, toolNames: tools.map(tool => tool.name) })
+  const toolNames = tools.map(tool => tool.name)
+  const repaired = repairHistory(request.messages, profile, {
+    mode,
+    toolNames,
+    mediaLimits: request.mediaLimits,
+    model: request.model,
+    ...defined({ account }),
+  })
   // In `explain` mode the history is sent as given, names included.
   const wireName = mode === 'explain' ? (name: string) => name : (name: string) => toWireName(name, profile)
   const repairs = [...repaired.repairs]
@@ -140,7 +175,8 @@ function prepare<Body, Chunk>(wire: Wire<Body, Chunk>, request: GenerateRequest,
     mappedIds: repaired.mappedIds,
     body,
   }
-  return { body, event, mappedNames: repaired.mappedNames, places: repaired.places.slice(Math.max(head, 0)) }
+  const { messages, mappedNames } = repaired
+  return { body, event, messages, mappedNames, places: repaired.places.slice(Math.max(head, 0)) }
 }
 
 /** The names of tools that must or may be called, as the wire knows them. */

@@ -71,11 +71,13 @@ export interface RequestEvent {
 /** Why the model stopped. `malformed-call`: it tried to call a tool and failed; nothing of it should be stored. */
 export type FinishReason = 'stop' | 'tool-calls' | 'length' | 'blocked' | 'malformed-call' | 'other'
 
-/** Which provider and model made a part: signatures are valid only there. */
+/** Which model of which account made a part: signatures are valid only there. */
 export interface Origin {
   /** The vendor whose signatures these are. */
   vendor: Vendor
   model?: string
+  /** The tag of the account that it was made for; absent where it was not known. */
+  account?: string
 }
 
 export type Vendor = 'gemini' | 'openai' | 'anthropic' | (string & {})

@@ -30,6 +30,8 @@ export interface VendorRow<Type extends string = string> {
   readonly familyProfile?: ProfileName
   /** The server serves models of many makers, and the model's family decides which history it takes. */
   readonly servesFamilies?: true
+  /** Of these models the server sends and wants back fields of its own, so its own profile comes before their family's. */
+  readonly signedFamilies?: RegExp
   /** The API that the vendor's models are reached by. Default: Chat Completions. */
   readonly api?: 'responses'
   /**
@@ -65,6 +67,10 @@ export interface ChatQuirks {
   reasoningWithCallsOnly?: boolean
   /** Every message of the assistant brings its reasoning back, even when it is empty. */
   reasoningAlways?: boolean
+  /** Reasoning travels in `reasoning_details`, signed and complete. */
+  reasoningDetails?: boolean
+  /** Signatures travel in `extra_content` of calls and messages. */
+  extraContent?: boolean
   /** Whether `stream_options.include_usage` is understood; the others always send usage. */
   asksForUsage: boolean
   seedField: 'seed' | 'random_seed'

@@ -39,6 +39,9 @@ export const PROVIDER_PACKAGES: Readonly<Partial<Record<string, OptionalName>>> 
 /** What Mistral's own API wants otherwise; its models behind other servers are asked as all models are there. */
 const LOCAL: Partial<ChatQuirks> = { asksForUsage: true, seedField: 'seed', requiredToolChoice: 'required' }
 
+/** From its third generation on Gemini signs its calls. */
+const GEMINI_3 = /gemini-[3-9]/
+
 /** Every vendor by the name that references use. */
 export const VENDORS = {
   gemini: {
@@ -48,6 +51,8 @@ export const VENDORS = {
     baseUrlVariable: 'GOOGLE_GEMINI_BASE_URL',
     defaultModel: 'gemini-3.5-flash',
     names: /^gemini-/,
+    family: GEMINI_3,
+    familyProfile: 'compatible-gemini',
     // ADK's own names for Google's models carry no provider.
     bareNames: /^(gemini|gemma)-/,
     limits: [1_048_576, 65_536],
@@ -218,6 +223,13 @@ export const VENDORS = {
     family: /(qwen-?[3-9]|qwq|qwen-(max|plus|flash))/,
     profile: 'qwen',
   },
+  cohere: {
+    type: 'openai-compatible',
+    keyVariables: ['COHERE_API_KEY', 'CO_API_KEY'],
+    baseUrl: 'https://api.cohere.ai/compatibility/v1',
+    names: /^command-/,
+    profile: 'cohere',
+  },
   ollama: {
     type: 'openai-compatible',
     baseUrl: 'http://127.0.0.1:11434/v1',
@@ -266,12 +278,14 @@ export const VENDORS = {
     type: 'openai-compatible',
     keyVariables: ['OPENROUTER_API_KEY'],
     baseUrl: 'https://openrouter.ai/api/v1',
-    profile: 'openai-chat',
+    profile: 'openrouter',
     servesFamilies: true,
+    signedFamilies: GEMINI_3,
     quirks: {
       ...LOCAL,
       maxTokensField: 'max_tokens',
       reasoningField: 'reasoning',
+      reasoningDetails: true,
       thinkingField: 'reasoning',
       takesTopK: true,
     },

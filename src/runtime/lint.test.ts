@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
 import { PROFILES } from '../provider/repair/profile.js'
 import type { Message } from '../session/message.js'
-import { MemoryStore } from '../store/memory-store.js'
+import type { SessionStore } from '../session/session-store.js'
+import { openStore } from '../store/open-store.js'
 import { lintMessages, lintSession } from './lint.js'
 
 const key = { appName: 'app', userId: 'ann', sessionId: 's1' }
@@ -19,8 +20,8 @@ const answered = (id: string): Message => ({
   toolCalls: [{ id, name: 'search', output: '{}', kind: 'response' }],
 })
 
-async function storeWith(messages: readonly Message[]): Promise<MemoryStore> {
-  const store = new MemoryStore()
+async function storeWith(messages: readonly Message[]): Promise<SessionStore> {
+  const store = await openStore('memory:')
   await store.createSession(key)
   for (const message of messages) await store.appendMessage(key, message)
   return store

@@ -40,7 +40,7 @@ import { CalibratedTokens, RequestLanes } from './request-lanes.js'
 
 export interface ModelRoutesOptions {
   registry: ProviderRegistry
-  store: Pick<SessionStore, 'calibration' | 'runs' | 'spending'>
+  store: Pick<SessionStore, 'calibration' | 'runs' | 'spending' | 'secret'>
   logger: Logger
   /** As in `ModelAdapterOptions`. */
   budgetTokens: number | 'off'
@@ -67,6 +67,7 @@ export class ModelRoutes implements RunModels {
   readonly #foreign = new Set<string>()
   readonly #calibration: CalibratedTokens
   readonly #lanes: RequestLanes
+  #secret: Promise<string> | undefined
   /** The models of runs without other options: what the agents ask of them was checked. */
   readonly #checked = new Set<string | undefined>()
 
@@ -248,10 +249,24 @@ export class ModelRoutes implements RunModels {
     const provider = paid ?? (isWatched ? watch(own) : own)
     const adapter = new ModelAdapter({
       ...{ provider, model, budgetTokens, calibration: this.#calibration },
+      accountSecret: () => this.#accountSecret(),
       ...defined({ repairMode, maxAnswerLength, maxCallsPerAnswer }),
     })
     this.#adapters.set(name, adapter)
     return adapter
+  }
+
+  /** A model is asked without it while the store cannot be read: the stored signatures then count as this account's. */
+  async #accountSecret(): Promise<string | undefined> {
+    const { store, logger } = this.#options
+    this.#secret ??= store.secret()
+    try {
+      return await this.#secret
+    } catch (error) {
+      this.#secret = undefined
+      logger.warn("The store's secret could not be read", { error: messageOf(error) })
+      return undefined
+    }
   }
 
   /** A model whose calls are held to the budget of the run. */

@@ -1,7 +1,9 @@
 import { expect, test, vi } from 'vitest'
 import { silentLogger } from '../logger.js'
+import type { Refused } from '../provider/refused-media.js'
+import type { RunScope } from '../run/run-scope.js'
 import { openStore } from '../store/open-store.js'
-import { CalibratedTokens } from './request-lanes.js'
+import { CalibratedTokens, RequestLanes } from './request-lanes.js'
 
 test('the token scale is learnt from what providers count, and another process knows it too', async () => {
   const store = await openStore('memory:')
@@ -12,6 +14,8 @@ test('the token scale is learnt from what providers count, and another process k
   tokens.observe('m', 9000, 11_700)
   expect(tokens.scale('m')).toBeCloseTo(1.3)
   expect(tokens.scale('other')).toBe(1)
+  // The store writes in order.
+  await store.calibration.record('other', 1, 1)
 
   const later = new CalibratedTokens(store.calibration, silentLogger)
   await expect.poll(() => later.scale('m')).toBeCloseTo(1.3)
@@ -43,4 +47,31 @@ test('a store that fails to keep the token scale does not fail a run', async () 
   tokens.observe('m', 10, 10)
   expect(tokens.scale('m')).toBe(1)
   await expect.poll(() => debug.mock.calls.length).toBe(2)
+})
+
+test('what one agent or run was refused, all agents and runs of the session know, and no other model', async () => {
+  const store = await openStore('memory:')
+  const lanes = new RequestLanes(store.runs, silentLogger)
+  const key = { appName: 'a', userId: 'u', sessionId: 's' }
+  const scopeOf = (runId: string) =>
+    ({ key, runId, isResumed: false, countFrom: () => {} }) as unknown as RunScope
+  const place = (agent: string) => ({ app: 'a', agent, branch: '' })
+  const refused: Refused = { parts: [['digest', 'No.']], limits: 'documented' }
+  const decided = {
+    instruction: '',
+    tools: [],
+    notes: [],
+    dropped: 0,
+    head: [],
+    shortened: [],
+    omitted: [],
+    broken: [],
+  }
+  const prefix = { system: { digest: '', tokens: 0 }, tools: { digest: '', tokens: 0 }, items: [] }
+  await lanes.find(scopeOf('one'), place('root'), 'm')
+  lanes.sent(scopeOf('one'), place('root'), 'm', { decided: { ...decided, refused }, prefix })
+  expect((await lanes.find(scopeOf('one'), place('helper'), 'm')).refused).toEqual(refused)
+  expect((await lanes.find(scopeOf('two'), place('root'), 'm')).refused).toEqual(refused)
+  expect((await lanes.find(scopeOf('two'), place('root'), 'other')).refused).toBeUndefined()
+  await store.close()
 })

@@ -11,6 +11,7 @@ import { isRecord } from '../base/is-record.js'
 import { letOthersRun } from '../base/pause.js'
 import { messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
+import { joinRefused, NOTHING_REFUSED, type Refused } from '../provider/refused-media.js'
 import type { RequestPlace } from '../run/run-event.js'
 import { type RunScope, runScope } from '../run/run-scope.js'
 import type { RunStore } from '../session/run-store.js'
@@ -19,7 +20,7 @@ import type { CalibrationStore } from '../session/session-store.js'
 /** Sessions whose last requests are kept in memory. */
 const MOST_SESSIONS = 500
 
-/** Runs that are searched for a request that names the others. Those of earlier releases name none. */
+/** Runs that are searched for a request that names the others: a run may have sent none. */
 const MOST_RUNS = 8
 
 /** Lanes that a request names. A session has as many as agents, branches and models have taken part in it. */
@@ -46,6 +47,8 @@ export class RequestLanes {
   readonly #runs: RunStore
   readonly #logger: Logger
   readonly #sessions = new Map<string, SessionLanes>()
+  /** By session and model: what was refused. Runs that take turns with one session share it. */
+  readonly #refused = new Map<string, Refused>()
 
   constructor(runs: RunStore, logger: Logger) {
     this.#runs = runs
@@ -61,14 +64,16 @@ export class RequestLanes {
     await search
     if (session.search === search) session.search = NOTHING
     const last = session.lanes.get(name)
-    if (last) return { last }
+    const refused = this.#refused.get(refusedName(scope, model))
+    if (last) return { last, refused }
     const other = session.models.get(placeName(place))
     const otherModel = other === undefined ? undefined : session.lanes.get(laneName(place, other))?.prefix
-    return { otherModel }
+    return { otherModel, refused }
   }
 
   /** A request was sent. Returns the runs that hold the last requests of the session's other lanes. */
   sent(scope: RunScope, place: RequestPlace, model: string, sent: LastSent): Record<string, string> {
+    this.#noteRefused(scope, model, sent.decided)
     const session = this.#sessions.get(sessionName(scope))
     if (!session) return {}
     const name = laneName(place, model)
@@ -136,15 +141,16 @@ export class RequestLanes {
     if (runId === scope.runId) scope.countFrom(requests.at(-1)?.step ?? 0)
     let namesOthers = false
     for (const { record } of requests.toReversed()) {
-      if (this.#adopt(session, runId, record)) namesOthers = true
+      if (this.#adopt(scope, session, runId, record)) namesOthers = true
       await letOthersRun()
     }
     return namesOthers
   }
 
-  #adopt(session: SessionLanes, runId: string, record: Record<string, unknown>): boolean {
+  #adopt(scope: RunScope, session: SessionLanes, runId: string, record: Record<string, unknown>): boolean {
     const { place, decided, model, body, lanes } = record as Partial<StoredSent>
     if (!isRecord(place) || !isRecord(decided) || typeof model !== 'string') return false
+    this.#noteRefused(scope, model, decided)
     const name = laneName(place, model)
     if (!session.models.has(placeName(place))) session.models.set(placeName(place), model)
     const prefix = session.lanes.has(name) ? undefined : prefixOf(body)
@@ -152,6 +158,14 @@ export class RequestLanes {
     for (const [other, holder] of [...Object.entries(lanes ?? {}), [name, runId] as const])
       if (!session.holders.has(other)) session.holders.set(other, holder)
     return lanes !== undefined
+  }
+
+  #noteRefused(scope: RunScope, model: string, { refused }: LastSent['decided']): void {
+    if (!refused) return
+    const name = refusedName(scope, model)
+    this.#refused.set(name, joinRefused(this.#refused.get(name) ?? NOTHING_REFUSED, refused))
+    const [oldest] = this.#refused.keys()
+    if (this.#refused.size > MOST_SESSIONS && oldest !== undefined) this.#refused.delete(oldest)
   }
 
   /** Without the requests before it a request stands alone: a run does not fail for that. */
@@ -174,6 +188,10 @@ function sessionName({ key }: RunScope): string {
   return JSON.stringify([key.appName, key.userId, key.sessionId])
 }
 
+function refusedName(scope: RunScope, model: string): string {
+  return `${model} ${sessionName(scope)}`
+}
+
 function placeName({ app, agent, branch }: RequestPlace): string {
   return JSON.stringify([app, agent, branch])
 }
@@ -191,8 +209,6 @@ const SCALE_LIMITS = { least: 0.5, most: 6 }
 const LEAST_RECENT = 500
 /** How much of the recent ratio each further request decides. */
 const RECENT_SHARE = 0.3
-/** Stored ratios are those of this estimate: figures that an older release learnt are not read. */
-const ESTIMATE = 'estimate-2:'
 
 /**
  * The ratio of the tokens that a model counts to the estimate, kept in the store. Reading is synchronous,
@@ -233,15 +249,15 @@ export class CalibratedTokens implements Calibration {
       this.#recent.set(model, recent + RECENT_SHARE * (ratio - recent))
     }
     const run = runScope.getStore()
-    if (run) run.counted({ model: ESTIMATE + model, bytes, tokens: countedTokens })
-    else void this.#store.record(ESTIMATE + model, bytes, countedTokens).catch(error => this.#failed(error))
+    if (run) run.counted({ model, bytes, tokens: countedTokens })
+    else void this.#store.record(model, bytes, countedTokens).catch(error => this.#failed(error))
   }
 
   #load(model: string): void {
     if (this.#loading.has(model)) return
     this.#loading.add(model)
     void this.#store
-      .read(ESTIMATE + model)
+      .read(model)
       .then(stored => {
         const known = this.#known.get(model)
         if (stored && stored.bytes > (known?.bytes ?? 0)) this.#known.set(model, stored)

@@ -134,6 +134,12 @@ export function leftOutOf(customMetadata: unknown): LeftOutOfAnswer | undefined 
   return isRecord(lango) && isRecord(lango.leftOut) ? (lango.leftOut as LeftOutOfAnswer) : undefined
 }
 
+/** The tag of the account that has sealed an answer's signatures, from the `customMetadata` of its event. */
+export function accountOf(customMetadata: unknown): string | undefined {
+  const lango = isRecord(customMetadata) ? customMetadata.lango : undefined
+  return isRecord(lango) && typeof lango.account === 'string' ? lango.account : undefined
+}
+
 /**
  * The step whose partial answers before this one are void, from the `customMetadata` of a partial answer without text. It
  * takes the way of those that it voids: queues of ADK's may lie between a model and the reader of its answers.

@@ -1,5 +1,5 @@
 import type { FileHandle } from 'node:fs/promises'
-import { signedType } from '../base/tool-media.js'
+import { signedType } from '../base/media-header.js'
 
 /** A description of a file that is not text; `undefined` for text. */
 export async function describeBinary(

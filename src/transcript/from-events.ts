@@ -2,6 +2,7 @@
 import { defined } from '../base/defined.js'
 import { ABORTED_MARKER } from '../base/markers.js'
 import { CONFIRMATION_TOOL } from '../base/names.js'
+import { type Delta, firstSeqOf } from '../run/event-numbers.js'
 import { type OpenQuestion, questionsAfter } from '../run/open-questions.js'
 import type { RunEvent, RunFinishReason } from '../run/run-event.js'
 import { type CallItem, pairCalls } from '../session/pair-calls.js'
@@ -141,7 +142,11 @@ function push(run: RunTranscript, item: TranscriptItem): RunTranscript {
 
 /** An event adds at most one item: its number names the item, also when earlier ones were removed. */
 function nextKey(run: RunTranscript): string {
-  return `live:${run.runId}:${run.lastSeq}`
+  return itemKey(run, run.lastSeq)
+}
+
+function itemKey({ runId }: RunTranscript, seq: number): string {
+  return `live:${runId}:${seq}`
 }
 
 function authorOf(item: TranscriptItem): string | undefined {
@@ -164,17 +169,15 @@ function closed(items: readonly TranscriptItem[], author: string | undefined): r
   })
 }
 
-type Delta = EventOf<'text-delta'> | EventOf<'reasoning-delta'>
-
 /** Authors may write at the same time: each continues their own text. */
-function withText(run: RunTranscript, kind: 'text' | 'reasoning', { author, text }: Delta): RunTranscript {
+function withText(run: RunTranscript, kind: 'text' | 'reasoning', delta: Delta): RunTranscript {
+  const { author, text } = delta
   const place = run.items.findLastIndex(item => authorOf(item) === author)
   const item = run.items[place]
   if (isStreaming(item) && item.kind === kind) {
     return { ...run, items: run.items.with(place, { ...item, text: item.text + text }) }
   }
-  if (text === '') return run
-  const key = nextKey(run)
+  const key = itemKey(run, firstSeqOf(delta))
   return { ...push(run, { kind, key, author, text, streaming: true }), draft: [...run.draft, key] }
 }
 

@@ -18,6 +18,7 @@ function capital(text: string): string {
 const STEP_TITLES: Readonly<Record<string, string>> = {
   'drop-orphans': 'Results without a call',
   'pair-calls': 'Calls and their results',
+  'note-arrivals': 'Results that came late',
   'prepend-user': 'A user message first',
   'merge-roles': 'Turns alternate',
   'map-ids': 'Call ids',
@@ -45,6 +46,7 @@ const STEP_TITLES: Readonly<Record<string, string>> = {
 const STEP_REASONS: Readonly<Record<string, string>> = {
   'drop-orphans': 'Most providers refuse a result whose call is missing.',
   'pair-calls': 'Every call must be answered, in the place where the provider looks for the answer.',
+  'note-arrivals': 'A result is moved to its call; where it arrived, a sentence says that it came.',
   'prepend-user': 'The provider wants a conversation that begins with a user.',
   'merge-roles': 'The provider wants user and assistant to take turns.',
   'map-ids': 'The id has a form that the provider does not take.',

@@ -47,6 +47,53 @@ test.each([
     expected: { code: 0, format: 'gemini', profiles: GEMINI, found: [] },
   },
   {
+    name: 'a Gemini body with the role that results had',
+    body: {
+      model: 'gemini-3.8-flash',
+      contents: [
+        { role: 'user', parts: [{ text: 'hi' }] },
+        { role: 'model', parts: [{ functionCall: { name: 'f', args: {} }, thoughtSignature: 'c2ln' }] },
+        { role: 'function', parts: [{ functionResponse: { name: 'f', response: {} } }] },
+      ],
+    },
+    expected: { code: 3, format: 'gemini', profiles: ['gemini-3-strict'], found: ['unknown-role'] },
+  },
+  {
+    name: 'a body for Gemini 3 behind an API like OpenAI’s whose call lost its signature',
+    body: {
+      model: 'google/gemini-3.5-flash',
+      messages: [
+        { role: 'user', content: 'hi' },
+        { role: 'assistant', content: null, tool_calls: [chatCall('call_1')] },
+        { role: 'tool', tool_call_id: 'call_1', content: 'ok' },
+      ],
+    },
+    expected: {
+      code: 3,
+      format: 'openai-chat',
+      profiles: ['compatible-gemini'],
+      found: ['missing-signature'],
+    },
+  },
+  {
+    name: 'the same body with the signature',
+    body: {
+      model: 'google/gemini-3.5-flash',
+      messages: [
+        { role: 'user', content: 'hi' },
+        {
+          role: 'assistant',
+          content: null,
+          tool_calls: [
+            { ...chatCall('call_1'), extra_content: { google: { thought_signature: 'Co0Cabcd' } } },
+          ],
+        },
+        { role: 'tool', tool_call_id: 'call_1', content: 'ok' },
+      ],
+    },
+    expected: { code: 0, format: 'openai-chat', profiles: ['compatible-gemini'], found: [] },
+  },
+  {
     name: 'a Gemini body with OpenAI’s roles, in snake case',
     body: {
       contents: [
@@ -562,4 +609,24 @@ test('lango lint --output refuses a link to the file itself', async () => {
 test('an empty file name is refused as a file that does not exist', async () => {
   const io = memoryIo({ cwd: await temporaryFolder() })
   await expect(lint(io, '', {})).rejects.toThrow(/^ does not exist\. Pass a Lango export/)
+})
+
+test('lint names the message of DeepSeek V4 that came without its reasoning', async () => {
+  const file = join(await temporaryFolder(), 'history.json')
+  const call = { role: 'assistant', content: null, reasoning_content: 'x', tool_calls: [chatCall('call_1')] }
+  const messages = [
+    { role: 'user', content: 'hi' },
+    { role: 'assistant', content: 'hello' },
+    { role: 'user', content: 'go' },
+    call,
+    { role: 'tool', tool_call_id: 'call_1', content: 'ok' },
+  ]
+  const tools = [
+    { type: 'function', function: { name: 'f', parameters: { type: 'object', properties: {} } } },
+  ]
+  await writeFile(file, JSON.stringify({ model: 'deepseek-v4-flash', messages, tools }))
+  const { text } = await captured(io => lint(io, file, { json: true }))
+  expect(JSON.parse(text).histories[0].profiles).toMatchObject([
+    { profile: 'deepseek-v4', findings: [{ code: 'missing-reasoning', at: 1 }] },
+  ])
 })

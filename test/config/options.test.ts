@@ -295,6 +295,18 @@ test.each(CODE_ONLY)('createRuntime(%j) is refused', async (input, message) => {
   expect(await inCode(input)).toEqual([message])
 })
 
+test('createRuntime refuses a store that lacks members of the contract, and names them', async () => {
+  const store = await openStore('memory:')
+  const without = (part: object, ...names: string[]) =>
+    Object.create(part, Object.fromEntries(names.map(name => [name, { value: undefined }])))
+  const runs = without(store.runs, 'saveStep', 'readCalls')
+  const lacking = Object.create(without(store, 'erase', 'spending'), { runs: { value: runs } })
+  expect(await inCode(at('store', lacking))).toEqual([
+    '`store` lacks members of the interface SessionStore: erase, runs.saveStep, runs.readCalls, spending. Add them to the store.',
+  ])
+  await store.close()
+})
+
 test('createRuntime with wrong options opens no store', async () => {
   const store = await openStore('memory:')
   await expect(create({ store, agnet: {} })).rejects.toThrow(/^The argument of createRuntime is not valid: /)
@@ -374,6 +386,7 @@ const EVERYTHING = {
       type: 'openai',
       apiKey: 'k',
       baseUrl: 'http://127.0.0.1:1',
+      account: 'company',
       api: 'chat',
       profile: 'openai-chat',
       preset: 'groq',

@@ -3,7 +3,8 @@
  * can shorten and lower when a property fails, and the long fuzz feeds it a seeded generator. Every text and
  * result carries a unique token, so that a property can check whether it is still there.
  */
-import type { ProviderMessage, ProviderPart } from '../../src/provider/provider.js'
+import type { MediaPart, Origin, ProviderMessage, ProviderPart } from '../../src/provider/provider.js'
+import { gif, jpeg, pdf, png, webp } from '../support/pictures.js'
 
 /** Gives a whole number from 0 up to, and without, `bound`. */
 export type Choose = (bound: number) => number
@@ -46,8 +47,12 @@ export function deepFreeze<Value>(value: Value): Value {
 
 const VENDORS = [
   ...['gemini', 'openai', 'anthropic', 'mistral', 'deepseek', 'ollama', 'groq', 'vllm', 'bedrock'],
-  ...['moonshot', 'zai', 'qwen', 'minimax', 'xai'],
+  ...['moonshot', 'zai', 'qwen', 'minimax', 'xai', 'compatible-gemini', 'openrouter', 'openrouter-gemini'],
 ]
+/** The account that every history is sent with. */
+export const ACCOUNT = 'a'
+/** The accounts that have sealed something: this one, another one, and none in older histories. */
+const ACCOUNTS = [ACCOUNT, 'b', undefined]
 const IDS = [
   'aaaaaaaaa',
   'bbbbbbbbb',
@@ -61,6 +66,36 @@ const IDS = [
 const NAMES = ['search', 'fetch', 'read.file', 'ns:tool', '', '9lives', 'n'.repeat(80), 'tool name']
 const ROLES = ['user', 'assistant', 'tool', 'system', 'model', 'function', 'developer', 'critic', '', 'USER']
 const TYPES = ['image/png', 'image/tiff', 'application/pdf', 'audio/wav', 'video/mp4', 'text/plain']
+
+/** Files of every kind, with sides around every limit. */
+const FILES = [
+  ...[8, 2000, 2001, 5760, 5761, 8000, 8001].flatMap(width => [
+    png({ width }),
+    png({ width, height: width }),
+    jpeg({ width }),
+    webp({ width }),
+  ]),
+  gif(),
+  webp({}, 'VP8L'),
+  pdf(),
+]
+const FILE_TYPES = [
+  ...['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'application/pdf', 'image/jpg', 'IMAGE/PNG'],
+  ...['application/octet-stream', 'text/plain', 'image/png; q=1'],
+]
+/** How many stand in one message: around the limits of numbers. */
+const FILE_COUNTS = [1, 1, 1, 2, 5, 6, 20, 21, 50, 51, 100, 101]
+
+const MB = 1024 * 1024
+/** Made at the first use: a few of them would be most of a run's time. */
+const largeFiles = new Map<number, string>()
+const LARGE_SIZES = [3.75, 4, 5, 10].flatMap(size => [size * MB, size * MB + 4])
+
+function largeFile(characters: number): string {
+  const known = largeFiles.get(characters) ?? png({ bytes: (characters * 3) / 4 })
+  largeFiles.set(characters, known)
+  return known
+}
 
 const BLOCKS = [
   { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: {} },
@@ -89,16 +124,17 @@ class Builder {
 
   /** Turns as a provider would have made them: nearly always legal somewhere. */
   conversation(): ProviderMessage[] {
-    const vendor = this.pick(VENDORS)
+    const origin = this.origin()
     const messages: ProviderMessage[] = []
     if (this.choose(3) === 0) messages.push({ role: 'system', parts: [this.text('s')] })
     const turns = 1 + this.choose(3)
     for (let turn = 0; turn < turns; turn++) {
-      messages.push({ role: 'user', parts: [this.text('u')] })
+      messages.push({ role: 'user', parts: [this.text('u'), ...this.files()] })
       const steps = this.choose(3)
-      for (let step = 0; step < steps; step++) messages.push(...this.step(vendor))
+      for (let step = 0; step < steps; step++)
+        messages.push(...this.step(this.choose(3) === 0 ? this.origin(origin.vendor) : origin))
       if (turn < turns - 1 || this.choose(2) === 0) {
-        messages.push({ role: 'assistant', parts: [...this.thoughts(vendor), this.text('a')] })
+        messages.push({ role: 'assistant', parts: [...this.thoughts(origin), this.text('a')] })
       }
     }
     return messages
@@ -146,10 +182,18 @@ class Builder {
     return Array.from({ length: count }, () => this.anyMessage())
   }
 
-  private step(vendor: string): ProviderMessage[] {
+  /** Somebody's, under one of the accounts. */
+  private origin(vendor = this.pick(VENDORS)): Origin {
+    const account = this.pick(ACCOUNTS)
+    return { vendor, ...(account === undefined ? {} : { account }) }
+  }
+
+  private step(origin: Origin): ProviderMessage[] {
+    const { vendor } = origin
     const calls = Array.from({ length: 1 + this.choose(3) }, (_, index) => {
       const id = `call${String(this.freshIds++).padStart(5, '0')}`
-      const signature = vendor === 'gemini' && index === 0 ? { signature: encoded(`sig-${id}`) } : {}
+      const signs = vendor === 'gemini' || vendor === 'compatible-gemini'
+      const signature = signs && index === 0 ? { signature: encoded(`sig-${id}`) } : {}
       const name = this.pick(['search', 'fetch'])
       return {
         type: 'tool-call' as const,
@@ -157,7 +201,7 @@ class Builder {
         name,
         args: { q: this.token('c') },
         ...signature,
-        origin: { vendor },
+        origin,
       }
     })
     const results = calls.map(({ id, name }) => ({
@@ -168,17 +212,18 @@ class Builder {
     }))
     const opening = this.choose(3) === 0 ? [this.text('a')] : []
     return [
-      { role: 'assistant', parts: [...this.thoughts(vendor), ...opening, ...calls] },
+      { role: 'assistant', parts: [...this.thoughts(origin), ...opening, ...calls] },
       { role: 'tool', parts: results },
     ]
   }
 
-  private thoughts(vendor: string): ProviderPart[] {
+  private thoughts(origin: Origin): ProviderPart[] {
+    const { vendor } = origin
     if (this.choose(3) !== 0) return []
-    const signs = ['gemini', 'openai', 'anthropic', 'xai'].includes(vendor)
+    const signs = ['gemini', 'openai', 'anthropic', 'xai', 'openrouter', 'openrouter-gemini'].includes(vendor)
     const signature = signs ? { signature: this.signature() } : {}
     const broken = this.choose(4) === 0 ? { prefixBroken: true as const } : {}
-    return [{ type: 'reasoning', text: this.token('t'), ...signature, origin: { vendor }, ...broken }]
+    return [{ type: 'reasoning', text: this.token('t'), ...signature, origin, ...broken }]
   }
 
   private wound(messages: ProviderMessage[]): void {
@@ -296,7 +341,32 @@ class Builder {
     return { type: 'tool-result', id: this.pick(IDS), name: this.pick(NAMES), result, ...media, ...isError }
   }
 
-  private media() {
+  /** What a user shows: now and then, and sometimes many. */
+  private files(): MediaPart[] {
+    if (this.choose(6) !== 5) return []
+    const count = this.choose(4) === 0 ? this.pick(FILE_COUNTS) : 1
+    const data = this.choose(300) === 0 ? largeFile(this.pick(LARGE_SIZES)) : this.pick(FILES)
+    return Array.from({ length: count }, () => this.file(data))
+  }
+
+  private file(data: string): MediaPart {
+    const file = { type: 'media' as const, mimeType: this.pick(FILE_TYPES) }
+    switch (this.choose(8)) {
+      case 0:
+        return { ...file, data: `data:${file.mimeType};base64,${data}` }
+      case 1:
+        return { ...file, url: `data:${file.mimeType};base64,${data}` }
+      case 2:
+        return { ...file, data: data.replace(/=+$/, '').replace(/^.{9}/, '$&\n') }
+      case 3:
+        return { ...file, data: this.pick(['%%', 'a', '{}', 'data:']) }
+      default:
+        return { ...file, data }
+    }
+  }
+
+  private media(): MediaPart {
+    if (this.choose(2) === 0) return this.file(this.pick(FILES))
     const place = this.pick([
       { data: Buffer.from(this.token('m')).toString('base64') },
       { url: `https://host/${this.token('m')}` },
@@ -321,10 +391,10 @@ class Builder {
     ])
   }
 
-  private signed(): { signature?: string; origin?: { vendor: string } } {
+  private signed(): { signature?: string; origin?: Origin } {
     const kind = this.choose(4)
     if (kind === 0) return {}
-    const origin = { vendor: this.pick(VENDORS) }
+    const origin = this.origin()
     if (kind === 1) return { origin }
     return kind === 2 ? { signature: this.signature() } : { signature: this.signature(), origin }
   }

@@ -8,15 +8,33 @@ import { toConverseRequest } from '../../src/provider/converse/to-converse-reque
 import { toGeminiRequest } from '../../src/provider/gemini/to-gemini-request.js'
 import { chatQuirks, toChatRequest } from '../../src/provider/openai/to-chat-request.js'
 import { toResponsesRequest } from '../../src/provider/openai/to-responses-request.js'
-import type { GenerationOptions, ProviderMessage, ProviderPart } from '../../src/provider/provider.js'
+import type {
+  GenerationOptions,
+  Origin,
+  ProviderMessage,
+  ProviderPart,
+  ToolCallPart,
+} from '../../src/provider/provider.js'
+import type { LimitsReading } from '../../src/provider/repair/media-limits.js'
 import { PROFILES, type ProfileName } from '../../src/provider/repair/profile.js'
+import { sealFields } from '../../src/provider/sealed-fields.js'
 import { judge } from '../../src/testing/strict/judge.js'
 import { mintReasoningId, mintSignature } from '../../src/testing/strict/mint-signature.js'
 import { mintEncryptedContent } from '../../src/testing/strict/openai-responses/items.js'
+import { ACCOUNT } from './repair-generator.js'
 
 /** What the profile's strict server would refuse in the body made of these messages. */
-export function strictJudge(messages: readonly ProviderMessage[], profile: ProfileName): string[] {
-  return judge(profile, wireBody(messages, profile)).map(({ code, message }) => `${code}: ${message}`)
+export function strictJudge(
+  messages: readonly ProviderMessage[],
+  profile: ProfileName,
+  limits: LimitsReading = 'documented',
+): string[] {
+  // Bytes that are no picture are sent, and refused by the stricter reading: nothing of them can be known beforehand.
+  const options =
+    limits === 'strict' ? { limits, opaque: true, account: ACCOUNT } : { limits, account: ACCOUNT }
+  return judge(profile, wireBody(messages, profile), options).map(
+    ({ code, message }) => `${code}: ${message}`,
+  )
 }
 
 /** The body that our provider for the profile sends. */
@@ -72,25 +90,62 @@ const MODELS: Readonly<Record<ProfileName, string>> = {
   vllm: 'some-model',
   ollama: 'llama3.2',
   converse: 'us.amazon.nova-pro-v1:0',
+  cohere: 'command-a-03-2025',
+  'compatible-gemini': 'gemini-3.5-flash',
+  openrouter: 'anthropic/claude-sonnet-4.6',
+  'openrouter-gemini': 'google/gemini-3.5-flash',
 }
 
 /** Puts genuine signatures in the place of made-up ones; what no server could have signed loses its own. */
 export function signHistory(history: readonly ProviderMessage[]): ProviderMessage[] {
-  return history.map(message => ({
-    ...message,
-    parts: message.parts.map(part => (typeof part === 'object' ? sign(part) : part)),
-  }))
+  return history.map(message => {
+    const { parts } = message
+    return { ...message, parts: parts.map(part => (typeof part === 'object' ? sign(part, parts) : part)) }
+  })
 }
 
-function sign(part: ProviderPart): ProviderPart {
+function sign(part: ProviderPart, beside: readonly ProviderPart[]): ProviderPart {
   if (part.type === 'tool-result') {
-    return part.media ? { ...part, media: part.media.map(media => sign(media) as typeof media) } : part
+    return part.media ? { ...part, media: part.media.map(media => sign(media, []) as typeof media) } : part
   }
   if (part.signature === undefined) return part
-  const signature = genuine(part)
+  const signature = isGateway(part) ? throughGateway(part, beside) : genuine(part)
   if (signature !== undefined) return { ...part, signature }
   const { signature: _, ...rest } = part
   return rest as ProviderPart
+}
+
+type Signed = Exclude<ProviderPart, { type: 'tool-result' }>
+
+function isGateway({ origin }: Signed): boolean {
+  return ['compatible-gemini', 'openrouter', 'openrouter-gemini'].includes(origin?.vendor ?? '')
+}
+
+/** The fields that a gateway would have sent with the part. */
+function throughGateway(part: Signed, beside: readonly ProviderPart[]): string | undefined {
+  if (part.origin?.vendor === 'compatible-gemini') {
+    const signature =
+      part.type === 'tool-call' ? ofCall(part, part.origin) : mintSignature('gemini', undefined, part.origin)
+    return signature && sealFields({ google: { thought_signature: signature } })
+  }
+  if (part.type !== 'reasoning') return undefined
+  // What a program spoilt stays spoilt: no server would have sent it.
+  if (!/^[\w+/=-]+$/.test(part.signature ?? '')) return part.signature
+  if (part.origin?.vendor === 'openrouter') {
+    const signature = mintSignature('anthropic', { thinking: part.text }, part.origin)
+    const format = 'anthropic-claude-v1'
+    return sealFields([{ type: 'reasoning.text', text: part.text, signature, format, index: 0 }])
+  }
+  const call = beside.find(other => other.type === 'tool-call')
+  const data = call && ofCall(call, part.origin)
+  const sealed =
+    data && call ? { id: call.id, data } : { data: mintSignature('gemini', undefined, part.origin) }
+  return sealFields([{ type: 'reasoning.encrypted', ...sealed, format: 'google-gemini-v1', index: 0 }])
+}
+
+function ofCall({ name, args }: ToolCallPart, owner: Origin | undefined): string | undefined {
+  const signable = PROFILES['compatible-gemini'].names.test(name) && isPlain(args)
+  return signable ? mintSignature('gemini', { name, args }, owner) : undefined
 }
 
 function genuine(part: Exclude<ProviderPart, { type: 'tool-result' }>): string | undefined {
@@ -98,15 +153,19 @@ function genuine(part: Exclude<ProviderPart, { type: 'tool-result' }>): string |
   if (part.type === 'tool-call') {
     if (vendor !== 'gemini') return part.signature
     const signable = PROFILES['gemini-3'].names.test(part.name) && isPlain(part.args)
-    return signable ? mintSignature('gemini', { name: part.name, args: part.args }) : undefined
+    return signable ? mintSignature('gemini', { name: part.name, args: part.args }, part.origin) : undefined
   }
-  if (vendor === 'gemini') return mintSignature('gemini')
+  if (vendor === 'gemini') return mintSignature('gemini', undefined, part.origin)
   if (part.type !== 'reasoning') return part.signature
   // What a program spoilt stays spoilt: no server would have sent it.
   if (!/^[\w+/=-]+$/.test(part.signature ?? '')) return part.signature
-  if (vendor === 'anthropic') return mintSignature('anthropic', { thinking: part.text })
-  if (vendor === 'xai') return mintEncryptedContent(mintReasoningId(), 'done', '', 'xai-responses')
-  return vendor === 'openai' ? mintSignature('openai') : part.signature
+  if (vendor === 'anthropic') return mintSignature('anthropic', { thinking: part.text }, part.origin)
+  if (vendor === 'xai')
+    return mintEncryptedContent(mintReasoningId(), 'done', '', {
+      maker: 'xai-responses',
+      account: part.origin?.account,
+    })
+  return vendor === 'openai' ? mintSignature('openai', {}, part.origin) : part.signature
 }
 
 function isPlain(args: unknown): boolean {

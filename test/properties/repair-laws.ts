@@ -3,14 +3,22 @@
 import { DUMMY_SIGNATURE } from '../../src/base/markers.js'
 import type { ProviderMessage, ProviderPart, Repair } from '../../src/provider/provider.js'
 import { lintHistory } from '../../src/provider/repair/lint-history.js'
+import type { LimitsReading } from '../../src/provider/repair/media-limits.js'
 import { PROFILES, type ProfileName } from '../../src/provider/repair/profile.js'
 import { repairHistory } from '../../src/provider/repair/repair-history.js'
+import { ACCOUNT } from './repair-generator.js'
 import { boundedCache, isLegal, violations } from './repair-legality.js'
+
+const mediaHolders = boundedCache<object, boolean>()
 
 export const PROFILE_NAMES = Object.keys(PROFILES) as ProfileName[]
 
 /** Anyone who can say what a profile's server would refuse. */
-export type Judge = (messages: readonly ProviderMessage[], profile: ProfileName) => readonly string[]
+export type Judge = (
+  messages: readonly ProviderMessage[],
+  profile: ProfileName,
+  limits?: LimitsReading,
+) => readonly string[]
 
 export interface Verdict {
   /** The property that repair violated, and how. */
@@ -24,16 +32,40 @@ export interface Verdict {
  * frozen: what is read of its parts once holds for every profile.
  */
 export function checkLaws(history: readonly ProviderMessage[], profile: ProfileName, judge?: Judge): Verdict {
-  const { messages, repairs } = repairHistory(history, profile)
+  const { messages, repairs } = repairHistory(history, profile, { account: ACCOUNT })
   const illegal = violations(messages, profile)
   const wasLegal = messages === history ? illegal.length === 0 : isLegal(history, profile)
-  const refused = [...illegal, ...(judge?.(messages, profile) ?? [])]
+  const refused = [
+    ...illegal,
+    ...(judge?.(messages, profile) ?? []),
+    ...byStrictLimits(history, profile, judge),
+  ]
   const broken =
     refused.length > 0
       ? `legal: ${refused.join('; ')}`
       : brokenLaw({ history, messages, repairs, profile, wasLegal })
   return broken === undefined ? { wasLegal } : { wasLegal, broken }
 }
+
+/** What is refused after the stricter reading of disputed limits has been learnt. */
+function byStrictLimits(
+  history: readonly ProviderMessage[],
+  profile: ProfileName,
+  judge: Judge | undefined,
+): readonly string[] {
+  if (!judge || !holdsMedia(history)) return []
+  const { messages } = repairHistory(history, profile, { mediaLimits: 'strict', account: ACCOUNT })
+  return judge(messages, profile, 'strict')
+}
+
+const holdsMedia = (history: readonly ProviderMessage[]) =>
+  mediaHolders(history, () =>
+    history.some(message =>
+      message.parts?.some(
+        part => part.type === 'media' || (part.type === 'tool-result' && part.media?.length),
+      ),
+    ),
+  )
 
 interface Outcome {
   history: readonly ProviderMessage[]
@@ -45,7 +77,7 @@ interface Outcome {
 
 function brokenLaw({ history, messages, repairs, profile, wasLegal }: Outcome): string | undefined {
   if (wasLegal && messages !== history) return `still: changed by ${kinds(repairs)}`
-  const again = repairHistory(messages, profile)
+  const again = repairHistory(messages, profile, { account: ACCOUNT })
   if (again.messages !== messages) return `still: repaired twice, ${kinds(again.repairs)}`
   if (messages !== history && repairs.length === 0) return 'honest: changed without a receipt'
   if (messages === history && repairs.length > 0)
@@ -158,7 +190,7 @@ function brokenLint(
   profile: ProfileName,
   repairs: number,
 ): string | undefined {
-  const findings = lintHistory(history, profile, { next: 'none' })
+  const findings = lintHistory(history, profile, { next: 'none', account: ACCOUNT })
   // A fault that only follows from another one is part of its finding.
   const agrees = findings.length > 0 === repairs > 0 && findings.length <= repairs
   return agrees ? undefined : 'lint: disagrees with repair'

@@ -3,12 +3,16 @@
  * without regard to speed, from the rules and not from the repair steps. It returns every rule that a history
  * breaks for a profile; an empty list means that the profile's servers would take it.
  */
+import { readMediaHeader } from '../../src/base/media-header.js'
 import type {
   ProviderMessage,
   ProviderPart,
   ToolCallPart,
   ToolResultPart,
 } from '../../src/provider/provider.js'
+import { type MediaLimits, mediaLimits } from '../../src/testing/strict/media/media-rule.js'
+import type { StrictProfile } from '../../src/testing/strict/profile.js'
+import { ACCOUNT } from './repair-generator.js'
 
 export function violations(messages: readonly ProviderMessage[], profile: string): string[] {
   const found: string[] = []
@@ -34,10 +38,69 @@ function findViolations(
   if (!rules) throw new Error(`no rules for ${profile}`)
   for (let index = 0; index < messages.length && found.length < most; index++)
     checkMessage(messages[index] as ProviderMessage, index, rules, found)
+  if (found.length < most) checkFiles(messages, profile, found)
   for (const check of CHECKS) {
     if (found.length >= most) return
     check(messages, rules, found)
   }
+}
+
+/** Files by the beginning of their base64. */
+const BEGINNINGS: readonly (readonly [string, string])[] = [
+  ['iVBORw0KGgo', 'image/png'],
+  ['/9j/', 'image/jpeg'],
+  ['R0lGODlh', 'image/gif'],
+  ['UklGR', 'image/webp'],
+  ['JVBERi0', 'application/pdf'],
+]
+
+/** Types are those of the bytes, base64 is plain, and every limit holds. */
+function checkFiles(messages: readonly ProviderMessage[], profile: string, found: string[]): void {
+  const files = messages.flatMap(({ parts }, index) =>
+    parts.flatMap(part =>
+      (part.type === 'tool-result' ? (part.media ?? []) : part.type === 'media' ? [part] : []).map(media => ({
+        media,
+        index,
+      })),
+    ),
+  )
+  if (files.length === 0) return
+  for (const { media } of files) {
+    const { data, mimeType, url = '' } = media
+    if (data === undefined && url.startsWith('data:') && url.includes(';base64,')) found.push('data URL')
+    if (data === undefined) continue
+    if (data !== Buffer.from(data, 'base64').toString('base64')) found.push('no plain base64')
+    if (mimeType.startsWith('text/')) continue
+    const actual = BEGINNINGS.find(([beginning]) => data.startsWith(beginning))?.[1]
+    if (actual !== undefined ? actual !== mimeType : UNREGISTERED.test(mimeType))
+      found.push('media of another type')
+  }
+  checkLimits(files, mediaLimits(profile as StrictProfile, 'documented', undefined), found)
+}
+
+const UNREGISTERED = /^(image\/(jpg|pjpeg|x-png)$|image\/.*[;A-Z])|^[A-Z]/
+
+function checkLimits(
+  files: readonly { media: ProviderPart & { type: 'media' }; index: number }[],
+  limits: MediaLimits,
+  found: string[],
+): void {
+  const images = files.filter(({ media }) => media.mimeType.startsWith('image/'))
+  const documents = files.filter(({ media }) => /^(application\/pdf$|text\/)/.test(media.mimeType))
+  for (const { media } of images) {
+    const { width = 0, height = 0 } = readMediaHeader(media.data ?? '') ?? {}
+    const side = Math.max(width, height)
+    if ((media.data?.length ?? 0) > limits.imageSize) found.push('large picture')
+    if (side > limits.imageSide || width * height > limits.imagePixels) found.push('wide picture')
+    if (images.length > limits.many && side > limits.manySide) found.push('wide picture among many')
+  }
+  if (images.length > limits.images) found.push('many pictures')
+  if (files.reduce((sum, { media }) => sum + (media.data?.length ?? 0), 0) > limits.total)
+    found.push('large request')
+  const isFull = documents.some(
+    ({ index }) => documents.filter(other => other.index === index).length > limits.documentsPerMessage,
+  )
+  if (isFull) found.push('many documents in a message')
 }
 
 /** What is checked besides the single messages. */
@@ -154,6 +217,7 @@ const vllm: Rules = {
 
 const echoing: Rules = {
   ...vllm,
+  emptyTextRefused: 'blank',
   reasoning: 'own',
   reasoningNeedsCompany: true,
   mediaTypes: /^image\/(jpeg|png|gif|webp)$/,
@@ -180,6 +244,19 @@ const responses: Rules = {
   mediaInResults: true,
   needsTurn: true,
   emptyTextRefused: 'empty',
+}
+
+const router: Rules = {
+  ...chat,
+  vendor: 'openrouter',
+  id: /^[\w-]{1,40}$/,
+  toolName: /^[A-Za-z_][\w-]{0,63}$/,
+  userFirst: true,
+  system: 'single',
+  lastMayBeAssistant: false,
+  emptyTextRefused: 'blank',
+  reasoning: 'own and signed',
+  reasoningNeedsCompany: true,
 }
 
 const RULES: Record<string, Rules> = {
@@ -225,6 +302,35 @@ const RULES: Record<string, Rules> = {
   glm: { ...echoing, vendor: 'zai' },
   qwen: { ...echoing, vendor: 'qwen' },
   minimax: { ...echoing, vendor: 'minimax' },
+  cohere: {
+    ...chat,
+    vendor: 'cohere',
+    needsTurn: true,
+    emptyTextRefused: 'blank',
+    mediaTypes: /^image\/(jpeg|png|gif|webp)$/,
+  },
+  'compatible-gemini': {
+    ...chat,
+    vendor: 'compatible-gemini',
+    toolName: /^[A-Za-z_][\w-]{0,63}$/,
+    userFirst: true,
+    system: 'single',
+    lastMayBeAssistant: false,
+    noRepeatedRoles: true,
+    emptyTextRefused: 'empty',
+    checksSignatures: true,
+    signsCalls: true,
+    mediaTypes: /^image\/(jpeg|png|gif|webp)$|^application\/pdf$/,
+    remoteMediaRefused: true,
+  },
+  openrouter: router,
+  'openrouter-gemini': {
+    ...router,
+    vendor: 'openrouter-gemini',
+    noRepeatedRoles: true,
+    checksSignatures: true,
+    signsCalls: true,
+  },
   converse: {
     ...claude,
     vendor: 'bedrock',
@@ -314,6 +420,7 @@ function checkPart(part: ProviderPart, role: string, rules: Rules, say: (what: s
   const { signature } = part as { signature?: string }
   if (rules.checksSignatures && signature !== undefined && !/^[\w+/-]+={0,2}$/.test(signature))
     say('signature form')
+  if (isElsewhere(part, rules)) say('sealed for another account')
   switch (part.type) {
     case 'text':
       if (rules.checksSignatures && part.signature !== undefined) {
@@ -344,6 +451,15 @@ function checkPart(part: ProviderPart, role: string, rules: Rules, say: (what: s
         say('foreign signature')
       }
   }
+}
+
+/** Whether a part holds something of the own vendor that only another account can read. */
+function isElsewhere(part: ProviderPart, rules: Rules): boolean {
+  if (part.type === 'tool-result') return (part.media ?? []).some(media => isElsewhere(media, rules))
+  const { vendor, account } = part.origin ?? {}
+  if (vendor !== rules.vendor || account === undefined || account === ACCOUNT) return false
+  if (part.type === 'vendor' && rules.vendor === 'anthropic') return true
+  return part.signature !== undefined && (part.type === 'reasoning' || rules.checksSignatures === true)
 }
 
 /** What is found for a key, once. It holds few keys: one history is checked after the other. */
@@ -590,11 +706,20 @@ function checkNames(messages: readonly ProviderMessage[], rules: Rules, found: s
   })
 }
 
+function sealsCall(part: ProviderPart, id: string | undefined): boolean {
+  if (part.type !== 'reasoning' || !part.signature?.startsWith('W3si')) return false
+  const details = JSON.parse(Buffer.from(part.signature, 'base64').toString()) as { id?: string }[]
+  return details.some(detail => detail.id === id)
+}
+
 function checkSignatures(messages: readonly ProviderMessage[], rules: Rules, found: string[]): void {
   if (!rules.signsCalls) return
   // In earlier turns too: a signature that comes and goes changes what was sent before.
   for (let index = 0; index < messages.length; index++) {
     const first = partsOf(messages[index], 'tool-call')[0]
-    if (first && !first.signature) found.push(`${index}: first call unsigned`)
+    // A gateway's seal holds the signatures of the whole answer.
+    const sealed =
+      rules.reasoning === 'own and signed' && messages[index]?.parts.some(part => sealsCall(part, first?.id))
+    if (first && !first.signature && !sealed) found.push(`${index}: first call unsigned`)
   }
 }

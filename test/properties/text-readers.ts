@@ -1,14 +1,15 @@
 /** What reads text of users, models, tools and servers, and texts that are hard to read. */
+import { decodeBase64, encodeBase64, plainBase64, readDataUrl } from '../../src/base/base64.js'
 import { isTimeZone, parseCron } from '../../src/base/cron.js'
 import { readDueTime } from '../../src/base/due-time.js'
 import * as json from '../../src/base/json.js'
 import { withoutBom } from '../../src/base/json.js'
+import { isSignedType, readMediaHeader, signedType } from '../../src/base/media-header.js'
 import { isAdkTool, isAgentName, isRequestTool } from '../../src/base/names.js'
 import { isSecretName, redact, redactText } from '../../src/base/redact.js'
 import { stableJson } from '../../src/base/stable-json.js'
 import { suggest, unknownKeyText } from '../../src/base/suggest.js'
 import { tidyTitle, titleOfMessage } from '../../src/base/title.js'
-import { isSignedType, signedType } from '../../src/base/tool-media.js'
 import { parseTraceparent } from '../../src/base/trace-context.js'
 import { formatArguments, formatResult } from '../../src/cli/chat/format.js'
 import {
@@ -64,6 +65,9 @@ export const READERS: Readonly<Record<string, Reader>> = {
   isRequestTool,
   isSignedType,
   signedType,
+  readMediaHeader,
+  plainBase64,
+  readDataUrl,
   parseTraceparent,
   suggest: text => suggest(text, ['alpha', 'beta']),
   unknownKeyText: text => unknownKeyText(text, ['alpha', 'beta']),
@@ -71,6 +75,8 @@ export const READERS: Readonly<Record<string, Reader>> = {
   toJson: json.toJson,
   toJsonData: json.toJsonData,
   stableJson,
+  encodeBase64,
+  decodeBase64: text => decodeBase64(encodeBase64(text)),
   withoutBom,
   messageOf: text => messageOf({ text }),
   shortenOutput: text => shortenOutput(text, 100),

@@ -29,6 +29,19 @@ export const STRICT_TARGETS: Readonly<Record<StrictProfile, { options: ProviderO
   glm: { options: { type: 'openai-compatible', preset: 'zai' }, model: 'glm-5.1' },
   qwen: { options: { type: 'openai-compatible', preset: 'dashscope' }, model: 'qwen3.5-plus' },
   minimax: { options: { type: 'openai-compatible', preset: 'minimax' }, model: 'MiniMax-M2.5' },
+  cohere: { options: { type: 'openai-compatible', preset: 'cohere' }, model: 'command-a-03-2025' },
+  'compatible-gemini': {
+    options: { type: 'openai-compatible', profile: 'compatible-gemini' },
+    model: 'gemini-3.5-flash',
+  },
+  openrouter: {
+    options: { type: 'openai-compatible', preset: 'openrouter' },
+    model: 'anthropic/claude-sonnet-4.6',
+  },
+  'openrouter-gemini': {
+    options: { type: 'openai-compatible', preset: 'openrouter' },
+    model: 'google/gemini-3.5-flash',
+  },
   groq: { options: { type: 'openai-compatible', preset: 'groq' }, model: 'openai/gpt-oss-120b' },
   vllm: {
     options: { type: 'openai-compatible', preset: 'vllm' },

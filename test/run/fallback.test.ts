@@ -5,6 +5,8 @@ import { ProviderHealth } from '../../src/money/provider-health.js'
 import type { RunEvent } from '../../src/run/run-event.js'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
 import { openStore } from '../../src/store/open-store.js'
+import { openSqlStore } from '../../src/store/sql-store.js'
+import { createMemoryDatabase } from '../../src/store/sqlite-memory.js'
 import { ScriptedProvider, type ScriptStep } from '../../src/testing/scripted-provider.js'
 import { startStrictProvider } from '../../src/testing/start-strict-provider.js'
 import { FAULT_KINDS, type Fault, type FaultKind, type Script } from '../../src/testing/strict/script.js'
@@ -34,6 +36,9 @@ interface Stage {
   onCall: { do?: (at: number) => void }
 }
 
+/** Tests set the date that models rest by; leases of the store go by the real time. */
+const realNow = Date.now
+
 async function stage(
   first: [Profile, Type, string],
   other: [Profile, Type, string],
@@ -59,8 +64,9 @@ async function stage(
     },
   })
   const [one, two] = servers
+  const store = await openSqlStore((await createMemoryDatabase(realNow)).open())
   const runtime = await createRuntime({
-    store: 'memory:',
+    store,
     providers: {
       one: { type: first[1], apiKey: 'k', baseUrl: one.baseUrl, retry, idleTimeoutMs },
       two: { type: other[1], apiKey: 'k', baseUrl: two.baseUrl, retry },
@@ -76,6 +82,7 @@ async function stage(
   })
   onTestFinished(async () => {
     await runtime.close()
+    await store.close()
     await Promise.all(servers.map(server => server.close()))
   })
   return {

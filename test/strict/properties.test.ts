@@ -97,14 +97,23 @@ const chat: Wire = {
   next(
     history,
     answer: {
-      choices: { message: { content: string; reasoning_content?: string; tool_calls: { id: string }[] } }[]
+      choices: {
+        message: {
+          content: string
+          reasoning_content?: string
+          reasoning_details?: unknown
+          tool_calls: { id: string }[]
+        }
+      }[]
     },
   ) {
     const message = answer.choices[0]?.message
     const { tool_calls: calls = [], content } = message ?? {}
     const reasoning =
       message?.reasoning_content === undefined ? {} : { reasoning_content: message.reasoning_content }
-    const said = { role: 'assistant', content: content ?? '', tool_calls: calls, ...reasoning }
+    const details =
+      message?.reasoning_details === undefined ? {} : { reasoning_details: message.reasoning_details }
+    const said = { role: 'assistant', content: content ?? '', tool_calls: calls, ...reasoning, ...details }
     return [...history, said, ...calls.map(({ id }) => ({ role: 'tool', tool_call_id: id, content: 'y' }))]
   },
 }

@@ -1,7 +1,7 @@
 // An image of an MCP server on its way to the model: through the store, the ledger and each vendor's wire.
 import type { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { expect, onTestFinished, test } from 'vitest'
-import { mcpResult } from '../../src/base/mcp-result.js'
+import { mcpResult, withoutBinaries } from '../../src/base/mcp-result.js'
 import type { RunEvent } from '../../src/run/run-event.js'
 import { createRuntime } from '../../src/runtime/runtime.js'
 import type { SessionStore } from '../../src/session/session-store.js'
@@ -90,6 +90,21 @@ test('a model that takes no images reads that the result of a tool was an image'
     expect(JSON.stringify(body)).not.toContain(PNG)
     expect(JSON.stringify(body)).toContain(SAYS_SO)
   }
+})
+
+test.each<[string, unknown, unknown]>([
+  ['base64', PNG, '[image/png, shown beside this result]'],
+  ['a data URL', `data:image/png;base64,${PNG}`, '[image/png, shown beside this result]'],
+  ['a text that ends with it', `see ${PNG}`, `see ${PNG}`],
+  ['another picture', PNG.replace('iVBORw0K', 'iVBORw0L'), PNG.replace('iVBORw0K', 'iVBORw0L')],
+])('structured content with %s of a picture that is shown', (_, data, expected) => {
+  const content = [{ type: 'image', data: PNG, mimeType: 'image/png' }]
+  const structuredContent = { name: 'dot', images: [{ data }] }
+  const shown = { name: 'dot', images: [{ data: expected }] }
+  const media = [{ mimeType: 'image/png', data: PNG }]
+  expect(mcpResult({ content, structuredContent })).toEqual({ ...shown, 'lango:media': media })
+  expect(withoutBinaries({ content, structuredContent })).toMatchObject({ structuredContent: shown })
+  expect(mcpResult({ content: [], structuredContent })).toEqual(structuredContent)
 })
 
 /** Calls two tools at once and then one, each with an image, and then answers. */

@@ -9,7 +9,7 @@ import {
 import { isToolError } from '../../session/message.js'
 import { type CallItem, type Identified, identifyCalls } from '../../session/pair-calls.js'
 import { isTurnStart } from '../../session/turn.js'
-import { isAccountByAdk, numberOf, writtenBy } from '../adk-quirks.js'
+import { isAccountByAdk, numberOf, sealedFor, writtenBy } from '../adk-quirks.js'
 import type { Content, FunctionCall, FunctionResponse, Part } from '../sdk.js'
 
 /**
@@ -40,11 +40,12 @@ export function convertContents(
   return contents.flatMap((content, index) => {
     if (!content) return []
     const role = roleOf(content, index)
-    const account = role === 'user' && isAccountByAdk(content)
+    const isReport = role === 'user' && isAccountByAdk(content)
+    const account = sealedFor(content)
     const parts = (content.parts ?? []).flatMap((part, place) => {
       // ADK's account of another agent's event holds a copy of that agent's private thoughts.
-      if (account && (part.thought || onlySigned(part))) return []
-      return convertPart(part, ids[index]?.[place])
+      if (isReport && (part.thought || onlySigned(part))) return []
+      return convertPart(part, ids[index]?.[place]).map(converted => withAccount(converted, account))
     })
     const messages = toMessages(parts, role).map(message =>
       role === 'user' && message.role === 'user' && writtenBy(content) === 'program'
@@ -184,6 +185,12 @@ function vendorOf(part: Part): { vendor: string; value: unknown } | undefined {
 function orphanOf(part: Part): FunctionResponse | undefined {
   const own = part.partMetadata?.lango as { orphan?: FunctionResponse } | undefined
   return own?.orphan
+}
+
+/** The part with the account that has sealed it. */
+function withAccount(part: ProviderPart, account: string | undefined): ProviderPart {
+  if (account === undefined || part.type === 'tool-result' || !part.origin) return part
+  return { ...part, origin: { ...part.origin, account } }
 }
 
 type Signed = Pick<Extract<ProviderPart, { type: 'text' }>, 'signature' | 'origin'>

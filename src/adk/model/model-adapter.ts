@@ -1,3 +1,4 @@
+import { defined } from '../../base/defined.js'
 import { letOthersRun } from '../../base/pause.js'
 import { AgentError, checkArgument, messageOf } from '../../errors.js'
 import type {
@@ -8,6 +9,13 @@ import type {
   Repair,
   RepairMode,
 } from '../../provider/provider.js'
+import {
+  joinRefused,
+  markRefused,
+  NOTHING_REFUSED,
+  type Refused,
+  refusedBy,
+} from '../../provider/refused-media.js'
 import type { StreamEvent } from '../../provider/stream-event.js'
 import type { Usage } from '../../session/usage.js'
 import { acceptsSilence, keepVendorCode, markWrittenBy } from '../adk-quirks.js'
@@ -59,6 +67,8 @@ export interface ModelAdapterOptions {
   maxCallsPerAnswer?: number | undefined
   /** What was learnt about the model's tokens. */
   calibration?: Calibration | undefined
+  /** The secret of the store that keeps the answers: signatures are sent back only to the account that made them. */
+  accountSecret?: (() => Promise<string | undefined>) | undefined
 }
 
 /** Corrects the estimate of tokens by what providers report. */
@@ -73,7 +83,8 @@ export interface Calibration {
  * Any provider as an ADK model. Streaming or not, the provider's events are gathered once: partial answers are
  * yielded only on request, and the last answer is always complete. Errors are thrown as the provider made them.
  * Before each call the history is fitted to its budget again. An answer without text, calls or media is requested
- * once more; the usage of both attempts is that of the answer.
+ * once more; the usage of both attempts is that of the answer. A request that is refused for a picture or a document is
+ * sent once more without it.
  *
  * ```ts
  * import { LlmAgent } from '@google/adk'
@@ -123,10 +134,12 @@ export class ModelAdapter extends BaseLlm {
     await letOthersRun()
     const request = this.#requestParts(llmRequest)
     await letOthersRun()
-    let planned = await this.#plan(llmRequest, request)
+    let refused = refusedBefore(laneOf(llmRequest))
+    let planned = await this.#plan(llmRequest, request, { refused })
     await letOthersRun()
     let spent: Usage | undefined
-    for (let attempt = 1; ; attempt += 1) {
+    let wasRefused = false
+    for (let attempt = 1; ; ) {
       this.#reportCut(llmRequest, planned)
       const mostCalls = this.#options.maxCallsPerAnswer ?? MOST_CALLS
       const answer = new ResponseAccumulator({ takenIds: callIdsOf(request.messages), spent, mostCalls })
@@ -139,11 +152,20 @@ export class ModelAdapter extends BaseLlm {
         }
         spent = answer.usage
         report(llmRequest, { type: 'resend', reason: 'empty-answer' })
-        planned = await this.#plan(llmRequest, request)
+        planned = await this.#plan(llmRequest, request, { refused })
       } catch (error) {
         const failure = toAgentError(error)
+        const named = answer.hasOutput || wasRefused ? undefined : this.#refusedAnew(failure, refused)
+        if (named) {
+          report(llmRequest, { type: 'resend', reason: 'refused-by-provider', error: failure })
+          refused = named
+          wasRefused = true
+          planned = await this.#plan(llmRequest, request, { refused })
+          continue
+        }
         const again = answer.hasOutput ? undefined : resendReason(failure, attempt)
-        const next = again && (await this.#plan(llmRequest, request, this.#smaller(planned.fitted, failure)))
+        const historyTokens = this.#smaller(planned.fitted, failure)
+        const next = again && (await this.#plan(llmRequest, request, { refused, historyTokens }))
         // What could not be made smaller would be refused again.
         const isSmaller = next && next.fitted.historyTokens < planned.fitted.historyTokens
         if (!again || !next || (attempt > 1 && !isSmaller)) {
@@ -154,7 +176,15 @@ export class ModelAdapter extends BaseLlm {
         report(llmRequest, { type: 'resend', reason: again, error: failure })
         planned = next
       }
+      attempt += 1
     }
+  }
+
+  /** What is left out from now on, if the failure is a refusal of something that was not left out before. */
+  #refusedAnew(failure: AgentError, known: Refused): Refused | undefined {
+    const named = this.#options.repairMode === 'explain' ? undefined : refusedBy(failure)
+    const all = named && joinRefused(known, named)
+    return all === known ? undefined : all
   }
 
   override async connect(): Promise<BaseLlmConnection> {
@@ -203,12 +233,14 @@ export class ModelAdapter extends BaseLlm {
     { mayRestart, signal }: { mayRestart: boolean; signal: AbortSignal | undefined },
   ): AsyncGenerator<StreamEvent, void> {
     const lane = laneOf(llmRequest)
+    const accountSecret = await this.#options.accountSecret?.()
     let broken = new Set(planned.decided.broken)
     for (let isChecked = false; ; isChecked = true) {
-      const messages = markBroken(planned.messages, broken)
+      const { refused = NOTHING_REFUSED } = planned.decided
+      const messages = markRefused(markBroken(planned.messages, broken), refused)
       let isAgain = false
       const toSend = this.#toSend(llmRequest, planned, messages)
-      const request = mayRestart ? { ...toSend, takesBack: true } : toSend
+      const request = { ...toSend, ...(mayRestart ? { takesBack: true } : {}), ...defined({ accountSecret }) }
       for await (const event of this.provider.generate(request, signal)) {
         if (event.type === 'request') {
           const fresh = isChecked ? [] : this.#newlyBroken(lane, messages, event.body, broken)
@@ -299,7 +331,7 @@ export class ModelAdapter extends BaseLlm {
   async #plan(
     llmRequest: LlmRequest,
     request: RequestParts,
-    historyTokens?: number,
+    { refused, historyTokens }: { refused: Refused; historyTokens?: number | undefined },
   ): Promise<PlannedRequest> {
     const { budgetTokens, calibration, model } = this.#options
     const lane = laneOf(llmRequest)
@@ -309,6 +341,7 @@ export class ModelAdapter extends BaseLlm {
       scale: calibration?.scale(model) ?? 1,
       isStored: lane !== undefined,
       historyTokens,
+      refused,
       hasMemory: lane?.memory !== undefined,
     })
     const { leftOutSeq } = planned
@@ -318,7 +351,7 @@ export class ModelAdapter extends BaseLlm {
 
   #toSend(
     llmRequest: LlmRequest,
-    { system, tools }: PlannedRequest,
+    { system, tools, decided }: PlannedRequest,
     messages: readonly ProviderMessage[],
   ): GenerateRequest {
     const { repairMode, model } = this.#options
@@ -331,6 +364,7 @@ export class ModelAdapter extends BaseLlm {
       ...(serverTools.length > 0 ? { serverTools } : {}),
       ...(Object.keys(options).length > 0 ? { options } : {}),
       ...(repairMode === undefined ? {} : { repairMode }),
+      ...(decided.refused?.limits === 'strict' ? { mediaLimits: 'strict' } : {}),
     }
   }
 
@@ -372,6 +406,10 @@ const MOST_CALLS = 128
 
 /** How often a request is sent at most, once it was too long. */
 const MOST_SENDS = 4
+
+function refusedBefore(lane: RequestLane | undefined): Refused {
+  return joinRefused(lane?.last?.decided.refused ?? NOTHING_REFUSED, lane?.refused ?? NOTHING_REFUSED)
+}
 
 function callIdsOf(messages: readonly ProviderMessage[]): string[] {
   return messages.flatMap(message =>

@@ -36,7 +36,7 @@ export type ModelReport =
   /** The call is made once more: before anything of the answer was seen, or because the answer was empty. */
   | {
       type: 'resend'
-      reason: 'context-overflow' | 'malformed-call' | 'empty-answer'
+      reason: 'context-overflow' | 'malformed-call' | 'empty-answer' | 'refused-by-provider'
       error?: AgentError
     }
   /** `estimatedTokens` is the estimate for the whole request. */
@@ -151,7 +151,7 @@ export function reportRequest(
   const prefix = lane && prefixOf(event.body)
   const receipt = prefix && receiptOf(lane, prefix, reason)
   const request = receipt ? { ...event, repairs: [...event.repairs, receipt], breaks: [receipt] } : event
-  if (prefix) lanes.set(llmRequest, { memory: lane.memory, last: { decided, prefix } })
+  if (prefix) lanes.set(llmRequest, { ...lane, otherModel: undefined, last: { decided, prefix } })
   report(llmRequest, {
     type: 'request',
     request,

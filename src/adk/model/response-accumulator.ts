@@ -7,6 +7,7 @@
  * - no part with an empty text: as the first it would make ADK drop the whole event;
  * - every answer is a fresh object, because ADK writes into what it gets.
  */
+import { defined } from '../../base/defined.js'
 import { isTooDeep } from '../../base/json.js'
 import { AgentError, type AgentErrorOptions } from '../../errors.js'
 import { sealSignature } from '../../provider/provider.js'
@@ -39,6 +40,8 @@ export class ResponseAccumulator {
   #isCut = false
   /** A provider that does not check the arguments of calls has given some that cannot be used. */
   #isMalformed = false
+  /** The account that has sealed what is signed. */
+  #account: string | undefined
 
   constructor({ takenIds = [], spent, mostCalls = Number.POSITIVE_INFINITY }: AccumulatorOptions = {}) {
     this.#takenIds = new Set(takenIds)
@@ -78,6 +81,7 @@ export class ResponseAccumulator {
 
   /** Gathers one event; text and thoughts come back as a partial answer. */
   add(event: StreamEvent): LlmResponse | undefined {
+    if ('origin' in event) this.#account ??= event.origin?.account
     switch (event.type) {
       case 'text-delta':
         this.#addText('text', event)
@@ -156,6 +160,7 @@ export class ResponseAccumulator {
   complete(price?: ModelPrice): LlmResponse {
     const parts = this.#parts.map(open => structuredClone(open.part))
     const { leftOut } = this
+    const lango = defined({ leftOut, account: parts.some(isSealed) ? this.#account : undefined })
     return {
       ...(parts.length > 0 ? { content: { role: 'model', parts } } : {}),
       partial: false,
@@ -164,7 +169,7 @@ export class ResponseAccumulator {
       ...(this.#usage ? { usageMetadata: toUsageMetadata(this.#usage, price) } : {}),
       // ADK's type names two of them; an event keeps the others under Gemini's names.
       ...structuredClone(this.#metadata),
-      ...(leftOut ? { customMetadata: { lango: { leftOut } } } : {}),
+      ...(Object.keys(lango).length > 0 ? { customMetadata: { lango } } : {}),
     }
   }
 
@@ -211,6 +216,11 @@ interface OpenPart {
 /** Some providers end an answer with a signature in a part of its own. */
 function isWordless(kind: OpenPart['kind'], { text = '' }: Part): boolean {
   return kind === 'text' && text === ''
+}
+
+/** Whether a part can be read only by the account that it was made for. */
+function isSealed({ thoughtSignature, partMetadata }: Part): boolean {
+  return thoughtSignature !== undefined || partMetadata?.lango !== undefined
 }
 
 type TextEvent = Extract<StreamEvent, { type: 'text-delta' | 'reasoning-delta' }>

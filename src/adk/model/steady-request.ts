@@ -5,7 +5,8 @@
  *   system message there, and stays where it was appended;
  * - the history begins where the request before began, until the budget is exceeded;
  * - notes about the messages before that beginning are those that it was decided with;
- * - an output that was shortened, and a call that was left out of a long turn, stay so in later turns.
+ * - an output that was shortened, and a call that was left out of a long turn, stay so in later turns;
+ * - what the provider has refused stays out.
  *
  * When the beginning moves, all of it is lost to caches anyway: then instruction and tools are those of now.
  */
@@ -17,6 +18,7 @@ import type {
   ProviderPart,
   ToolDeclaration,
 } from '../../provider/provider.js'
+import { NOTHING_REFUSED, type Refused } from '../../provider/refused-media.js'
 import { MEMORY_SHARE } from '../../session/budget.js'
 import { countTextTokens, MESSAGE_TOKENS } from '../../session/tokens.js'
 import { storedNumber } from './convert-messages.js'
@@ -39,6 +41,8 @@ export interface RequestLane {
   readonly otherModel?: SentPrefix | undefined
   /** Notes about the stored messages up to a number, for requests that leave them out. */
   readonly memory?: ((throughSeq: number) => Promise<string | undefined>) | undefined
+  /** What the model has refused anywhere in the session. */
+  readonly refused?: Refused | undefined
 }
 
 /** What the next request of a lane extends. */
@@ -64,6 +68,8 @@ export interface Decided {
   readonly omitted: readonly string[]
   /** Digests of the reasoning whose prefix has changed since it was made. */
   readonly broken: readonly string[]
+  /** What the provider has refused: it stays out. */
+  readonly refused?: Refused | undefined
 }
 
 export interface PlannedRequest {
@@ -84,6 +90,8 @@ export interface PlanOptions extends RequestBudget {
   historyTokens?: number | undefined
   /** Keeps a part of the budget for notes about messages that are left out. */
   hasMemory?: boolean | undefined
+  /** What the model has refused so far. */
+  refused?: Refused | undefined
 }
 
 /** Fits a request to its budget. `last`: what the lane has decided so far. */
@@ -120,6 +128,9 @@ export function planRequest(
     shortened,
     omitted,
     broken: last?.broken ?? [],
+    ...(options.refused === undefined || options.refused === NOTHING_REFUSED
+      ? {}
+      : { refused: options.refused }),
   }
   const isShorter =
     last !== undefined &&

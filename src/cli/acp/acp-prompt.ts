@@ -2,6 +2,7 @@
 import { isAbsolute, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { ContentBlock } from '@agentclientprotocol/sdk'
+import { isEitherBase64 } from '../../base/base64.js'
 import { MIME_TYPE } from '../../base/mcp-result.js'
 import { AgentError } from '../../errors.js'
 
@@ -44,7 +45,7 @@ function partOf(block: ContentBlock, index: number, workspace: string): MessageP
 
 function media(mimeType: string, data: string, where: string): MessagePart {
   if (!MIME_TYPE.test(mimeType)) throw invalid(`${where} has no valid mimeType.`)
-  if (data === '' || !/^[A-Za-z0-9+/_-]+={0,2}$/.test(data)) throw invalid(`${where} has no base64 data.`)
+  if (data === '' || !isEitherBase64(data)) throw invalid(`${where} has no base64 data.`)
   return { inlineData: { mimeType, data } }
 }
 

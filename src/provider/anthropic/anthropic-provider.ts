@@ -7,6 +7,7 @@ import { loadOptional } from '../../packages.js'
 import type { ModelInfo } from '../provider.js'
 import { providerFetch } from '../provider-fetch.js'
 import type { ProviderSettings } from '../provider-settings.js'
+import { CLAUDE_LIMITS, CLAUDE_PLATFORM_LIMITS } from '../repair/media-limits.js'
 import type { Profile } from '../repair/profile.js'
 import { SdkProvider } from '../sdk-provider.js'
 import type { Wire } from '../stream-answer.js'
@@ -41,8 +42,11 @@ export class AnthropicProvider extends SdkProvider<BaseAnthropic> {
 
   #profileOf(info: ModelInfo): Profile {
     const profile = this.profileOf(info)
-    // The platforms fetch nothing: files come with the request.
-    return this.#platform ? { ...profile, media: { ...profile.media, remote: false } } : profile
+    if (!this.#platform) return profile
+    // The platforms fetch nothing: files come with the request, and their limits are lower.
+    const isKnown = profile.media.limits === CLAUDE_LIMITS
+    const limits = isKnown ? CLAUDE_PLATFORM_LIMITS : profile.media.limits
+    return { ...profile, media: { ...profile.media, remote: false, limits } }
   }
 
   async #open(body: AnthropicRequestWire, signal: AbortSignal): Promise<AsyncIterable<AnthropicEventWire>> {

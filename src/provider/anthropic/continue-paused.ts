@@ -3,6 +3,7 @@
  * as it is, and goes on where it stopped. What reaches the reader is one answer: blocks are numbered on, and the
  * usage of all requests is summed.
  */
+import { defined } from '../../base/defined.js'
 import { isRecord } from '../../base/is-record.js'
 import { AgentError } from '../../errors.js'
 import type { AnthropicEventWire, AnthropicUsageWire } from './from-anthropic-stream.js'
@@ -20,10 +21,13 @@ export async function* continuePaused(
 ): AsyncGenerator<AnthropicEventWire> {
   let { messages } = body
   let spent: AnthropicUsageWire = {}
+  let { container } = body
   let blocks = 0
   for (let pauses = 0; pauses <= MOST_PAUSES; pauses += 1) {
     const answer = new PausedAnswer(blocks, spent)
-    for await (const event of await send(pauses === 0 ? body : { ...body, messages })) {
+    for await (const event of await send(
+      pauses === 0 ? body : { ...body, messages, ...defined({ container }) },
+    )) {
       // What is no event is reported by the reader.
       const shown = isRecord(event) ? answer.add(event) : event
       if (shown !== undefined) yield shown
@@ -31,6 +35,7 @@ export async function* continuePaused(
     if (!answer.isPaused) return
     messages = withAnswer(messages, answer.content)
     spent = answer.usage
+    container = answer.container ?? container
     blocks += answer.content.length
   }
   throw new AgentError(
@@ -57,6 +62,7 @@ class PausedAnswer {
   readonly #spent: AnthropicUsageWire
   readonly #json = new Map<number, string>()
   usage: AnthropicUsageWire
+  container: string | undefined
   isPaused = false
 
   constructor(offset: number, spent: AnthropicUsageWire) {
@@ -67,6 +73,7 @@ class PausedAnswer {
 
   /** Keeps what the event says of a block, and returns the event as the reader should see it. */
   add(event: AnthropicEventWire): AnthropicEventWire | undefined {
+    this.container = event.delta?.container?.id ?? event.message?.container?.id ?? this.container
     if (event.delta?.stop_reason === 'pause_turn') this.isPaused = true
     // The reader's answer ends with the last of the requests.
     if (this.isPaused && event.type === 'message_stop') return undefined

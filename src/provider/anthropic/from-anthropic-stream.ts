@@ -9,6 +9,7 @@ import { AnswerSources } from '../answer-sources.js'
 import { AnswerAssembly, type AnswerContext } from '../assemble-stream.js'
 import { callObserver } from '../call-observer.js'
 import type { FinishReason, StreamEvent } from '../stream-event.js'
+import { CONTAINER_TEXT, type ContainerValue, type ContainerWire, toContainer } from './container.js'
 import { readServerTool, serverToolText } from './server-tool-blocks.js'
 
 export interface AnthropicEventWire {
@@ -18,6 +19,7 @@ export interface AnthropicEventWire {
     id?: string
     model?: string
     usage?: AnthropicUsageWire
+    container?: ContainerWire | null
     input_transformations?: readonly TransformationWire[] | null
   }
   input_transformations?: readonly TransformationWire[] | null
@@ -54,6 +56,7 @@ interface AnthropicDeltaWire {
   partial_json?: string
   citation?: { url?: string; title?: string | null; cited_text?: string }
   stop_reason?: string | null
+  container?: ContainerWire | null
   stop_details?: { explanation?: string | null } | null
 }
 
@@ -74,6 +77,7 @@ interface ReadState {
   sources: AnswerSources
   /** The text of the block that is open, and the pages that it cites. */
   cited: { text: string; pages: { url: string; title?: string | null | undefined }[] }
+  container?: ContainerValue | undefined
   stopReason?: string
   stopMessage?: string
 }
@@ -103,6 +107,7 @@ function fromEvent(event: AnthropicEventWire, state: ReadState, context: AnswerC
   switch (event.type) {
     case 'message_start':
       takeUsage(event.message?.usage, state)
+      state.container = toContainer(event.message?.container)
       return receiptsOf(event.message?.input_transformations, context)
     case 'content_block_start':
       return event.content_block ? openBlock(event.content_block, index, state) : []
@@ -112,12 +117,13 @@ function fromEvent(event: AnthropicEventWire, state: ReadState, context: AnswerC
       return closeBlock(index, state)
     case 'message_delta':
       takeUsage(event.usage, state)
+      state.container = toContainer(event.delta?.container) ?? state.container
       if (event.delta?.stop_reason) state.stopReason = event.delta.stop_reason
       if (event.delta?.stop_details?.explanation) state.stopMessage = event.delta.stop_details.explanation
       return receiptsOf(event.input_transformations, context)
     case 'message_stop':
       finish(state, context)
-      return []
+      return state.container ? state.answer.vendor(state.container, CONTAINER_TEXT) : []
     default:
       return []
   }

@@ -4,6 +4,7 @@
  * history speaks of them.
  */
 
+import { defined } from '../../base/defined.js'
 import {
   type GenerationOptions,
   type MediaPart,
@@ -19,6 +20,7 @@ import { claudeVersion } from '../repair/profile-for-model.js'
 import { type Abilities, JSON_IN_WORDS } from '../request-options.js'
 import type { PreparedRequest } from '../stream-answer.js'
 import { anthropicAbilities, serviceTier, toServerTools } from './anthropic-tools.js'
+import { containerOf, isContainer } from './container.js'
 
 export interface AnthropicRequestWire {
   model: string
@@ -34,6 +36,8 @@ export interface AnthropicRequestWire {
   top_p?: number
   top_k?: number
   service_tier?: string
+  /** The sandbox of code that ran before. */
+  container?: string
   stream: true
 }
 
@@ -77,8 +81,13 @@ export function toAnthropicRequest(request: PreparedRequest): AnthropicRequestWi
     ...(options.stopSequences?.length ? { stop_sequences: [...options.stopSequences] } : {}),
     ...(takesSampling(request, thinking) ? toSampling(options) : {}),
     ...(tier === undefined ? {} : { service_tier: tier }),
+    ...(runsCode(request) ? defined({ container: containerOf(rest) }) : {}),
     stream: true,
   }
+}
+
+function runsCode({ serverTools = [] }: PreparedRequest): boolean {
+  return serverTools.some(({ name }) => name === 'codeExecution')
 }
 
 /** What this request's body can hold. What becomes of thinking is reported where it is decided. */
@@ -95,7 +104,7 @@ function toSystemBlock(part: ProviderPart): AnthropicBlockWire[] {
 function toMessage(message: ProviderMessage): AnthropicMessageWire {
   return {
     role: toRole(message.role),
-    content: message.parts.map(toBlock),
+    content: message.parts.filter(part => !isContainer(part)).map(toBlock),
   }
 }
 

@@ -65,7 +65,7 @@ export function toConverseRequest(request: PreparedRequest): ConverseRequestWire
   const fields = { ...toThinking(options, model), ...defined({ top_k: topK(options, model) }) }
   return {
     modelId: model,
-    messages: turns.map(message => toMessage(message, model)),
+    messages: toMessages(turns, model),
     ...(system.length > 0 ? { system: system.map(text => ({ text })) } : {}),
     ...(Object.keys(inferenceConfig).length > 0 ? { inferenceConfig } : {}),
     ...toTools(request, turns),
@@ -90,14 +90,15 @@ export function converseAbilities({ options, model }: PreparedRequest): Abilitie
   })
 }
 
-function toMessage({ role, parts }: ProviderMessage, model: string): ConverseMessageWire {
-  return {
+function toMessages(messages: readonly ProviderMessage[], model: string): ConverseMessageWire[] {
+  const titles = new Titles()
+  return messages.map(({ role, parts }) => ({
     role: role === 'assistant' ? 'assistant' : 'user',
-    content: parts.flatMap((part, index) => toBlocks(part, index, model)),
-  }
+    content: parts.flatMap(part => toBlocks(part, model, titles)),
+  }))
 }
 
-function toBlocks(part: ProviderPart, index: number, model: string): ConverseBlockWire[] {
+function toBlocks(part: ProviderPart, model: string, titles: Titles): ConverseBlockWire[] {
   switch (part.type) {
     case 'text':
     case 'vendor':
@@ -111,24 +112,43 @@ function toBlocks(part: ProviderPart, index: number, model: string): ConverseBlo
       return [{ toolResult: { toolUseId: part.id, content, ...status } }]
     }
     case 'media':
-      return toMedia(part, index)
+      return toMedia(part, titles)
     case 'reasoning':
       return []
   }
 }
 
-/** A document needs a name of a few plain characters, and text beside it. */
-function toMedia(media: MediaPart, index: number): ConverseBlockWire[] {
+/**
+ * Names of documents, of a few plain characters each. No two of a request may be equal, whatever their case; counted from
+ * the beginning, each keeps its name while the history grows.
+ */
+class Titles {
+  readonly #taken = new Set<string>()
+
+  next(name: string | undefined): string {
+    const plain = (name ?? '')
+      .replaceAll(/[^A-Za-z0-9 ()[\]-]+/g, ' ')
+      .replaceAll(/ +/g, ' ')
+      .trim()
+      .slice(0, 100)
+      .trim()
+    for (let count = 1; ; count += 1) {
+      const title = plain === '' ? `document ${count}` : count === 1 ? plain : `${plain} (${count})`
+      if (this.#taken.has(title.toLowerCase())) continue
+      this.#taken.add(title.toLowerCase())
+      return title
+    }
+  }
+}
+
+/** A document needs text beside it. */
+function toMedia(media: MediaPart, titles: Titles): ConverseBlockWire[] {
   const [kind, format] = FORMATS[media.mimeType] ?? []
   if (kind === undefined || format === undefined || media.data === undefined)
     return [{ text: mediaNote(media) }]
   const file = { format, source: { bytes: media.data } }
   if (kind !== 'document') return [{ [kind]: file }]
-  const name = (media.name ?? '')
-    .replaceAll(/[^A-Za-z0-9 ()[\]-]+/g, ' ')
-    .replaceAll(/ +/g, ' ')
-    .trim()
-  const title = name.slice(0, 100) || `document ${index + 1}`
+  const title = titles.next(media.name)
   return [{ text: `The file ${title}:` }, { document: { ...file, name: title } }]
 }
 

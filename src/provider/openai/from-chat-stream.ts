@@ -9,7 +9,9 @@ import type { Usage } from '../../session/usage.js'
 import { AnswerSources, Logprobs } from '../answer-sources.js'
 import { AnswerAssembly, type AnswerContext } from '../assemble-stream.js'
 import { callObserver } from '../call-observer.js'
+import { sealFields } from '../sealed-fields.js'
 import type { FinishReason, StreamEvent } from '../stream-event.js'
+import { StreamedDetails } from './gateway-fields.js'
 
 export interface ChatChunkWire {
   id?: string | null
@@ -31,6 +33,8 @@ interface ChatDeltaWire {
   content?: string | readonly ChatContentPieceWire[] | null
   reasoning_content?: string | null
   reasoning?: string | null
+  reasoning_details?: readonly unknown[] | null
+  extra_content?: Record<string, unknown> | null
   refusal?: string | null
   tool_calls?: readonly ChatCallPieceWire[] | null
   annotations?: readonly ChatAnnotationWire[] | null
@@ -50,6 +54,7 @@ interface ChatContentPieceWire {
 interface ChatCallPieceWire {
   index?: number | null
   id?: string | null
+  extra_content?: Record<string, unknown> | null
   function?: { name?: string | null; arguments?: unknown } | null
 }
 
@@ -70,6 +75,8 @@ export async function* fromChatStream(
   const answer = new AnswerAssembly(context)
   const logprobs = new Logprobs()
   const annotations: ChatAnnotationWire[] = []
+  const details = new StreamedDetails()
+  let extraContent: Record<string, unknown> | null | undefined
   let [said, refusal] = ['', '']
   const observer = callObserver.getStore()
   for await (const chunk of chunks) {
@@ -79,7 +86,8 @@ export async function* fromChatStream(
     const choice = chunk.choices?.find(candidate => (candidate.index ?? 0) === 0)
     const delta = choice?.delta ?? choice?.message
     if (delta) {
-      yield* fromDelta(delta, answer)
+      yield* fromDelta(delta, answer, details)
+      extraContent = delta.extra_content ?? extraContent
       refusal += delta.refusal ?? ''
       if (typeof delta.content === 'string') said += delta.content
       annotations.push(...(delta.annotations ?? []))
@@ -90,6 +98,8 @@ export async function* fromChatStream(
       else answer.finish('blocked', refusal)
     }
   }
+  if (extraContent) yield* answer.text('', { signature: sealFields(extraContent) })
+  if (details.seal !== undefined) yield* answer.reasoning('', { signature: details.seal, key: THOUGHTS })
   answer.metadata(logprobs.metadata)
   answer.metadata(citedPages(annotations, said))
   yield* answer.end()
@@ -103,8 +113,16 @@ function citedPages(annotations: readonly ChatAnnotationWire[], said: string): A
   return sources.metadata
 }
 
-function* fromDelta(delta: ChatDeltaWire, answer: AnswerAssembly): Generator<StreamEvent> {
-  yield* answer.reasoning(delta.reasoning_content ?? delta.reasoning ?? '')
+/** The key of the block that all thoughts of an answer are in, until something else comes between them. */
+const THOUGHTS = 'thoughts'
+
+function* fromDelta(
+  delta: ChatDeltaWire,
+  answer: AnswerAssembly,
+  details: StreamedDetails,
+): Generator<StreamEvent> {
+  const inDetails = details.add(delta.reasoning_details)
+  yield* answer.reasoning(delta.reasoning_content ?? delta.reasoning ?? inDetails, { key: THOUGHTS })
   if (Array.isArray(delta.content)) {
     for (const piece of delta.content as readonly ChatContentPieceWire[])
       yield* fromContentPiece(piece, answer)
@@ -119,6 +137,7 @@ function* fromDelta(delta: ChatDeltaWire, answer: AnswerAssembly): Generator<Str
       index: piece.index,
       name: piece.function?.name,
       args: piece.function?.arguments,
+      signature: piece.extra_content ? sealFields(piece.extra_content) : undefined,
     })
   }
 }
@@ -129,7 +148,7 @@ function fromContentPiece(piece: ChatContentPieceWire, answer: AnswerAssembly): 
   const { thinking } = piece
   const text =
     typeof thinking === 'string' ? thinking : (thinking ?? []).map(part => part.text ?? '').join('')
-  return answer.reasoning(text)
+  return answer.reasoning(text, { key: THOUGHTS })
 }
 
 function toUsage(usage: ChatUsageWire): Partial<Usage> {

@@ -13,12 +13,15 @@ import {
   type ProviderMessage,
   type ProviderPart,
   resultText,
+  type ToolCallPart,
   type ToolDeclaration,
 } from '../provider.js'
 import { type Abilities, abilitiesOf, JSON_IN_WORDS, schemaInWords } from '../request-options.js'
+import type { ReasoningDetail } from '../sealed-fields.js'
 import type { PreparedRequest } from '../stream-answer.js'
 import type { ChatQuirks } from '../vendor-row.js'
 import { vendorRow } from '../vendors.js'
+import { detailsOf, extraContentOf } from './gateway-fields.js'
 import {
   effortFor,
   isReasoningModel,
@@ -41,11 +44,20 @@ export interface ChatRequestWire {
 export interface ChatMessageWire {
   role: 'system' | 'user' | 'assistant' | 'tool'
   content: string | ChatContentWire[] | null
-  tool_calls?: { id: string; type: 'function'; function: { name: string; arguments: string } }[]
+  tool_calls?: ChatCallWire[]
   tool_call_id?: string
   name?: string
   reasoning_content?: string
   reasoning?: string
+  reasoning_details?: ReasoningDetail[]
+  extra_content?: Record<string, unknown>
+}
+
+interface ChatCallWire {
+  id: string
+  type: 'function'
+  function: { name: string; arguments: string }
+  extra_content?: Record<string, unknown>
 }
 
 type ChatContentWire = Record<string, unknown>
@@ -88,23 +100,35 @@ function toAssistant(parts: readonly ProviderPart[], quirks: ChatQuirks): ChatMe
     role: 'assistant',
     content: text === '' && calls.length > 0 ? null : text,
     ...toReasoning(parts, quirks, calls.length > 0),
-    ...(calls.length > 0
-      ? {
-          tool_calls: calls.map(call => ({
-            id: call.id,
-            type: 'function' as const,
-            function: { name: call.name, arguments: toArguments(call.args) },
-          })),
-        }
-      : {}),
+    ...(calls.length > 0 ? { tool_calls: calls.map(call => toCall(call, quirks)) } : {}),
+    ...toExtraContent(
+      parts.findLast(part => part.type === 'text' && part.signature),
+      quirks,
+    ),
   }
+}
+
+function toCall(call: ToolCallPart, quirks: ChatQuirks): ChatCallWire {
+  return {
+    id: call.id,
+    type: 'function',
+    function: { name: call.name, arguments: toArguments(call.args) },
+    ...toExtraContent(call, quirks),
+  }
+}
+
+function toExtraContent(part: ProviderPart | undefined, { extraContent }: ChatQuirks) {
+  if (!extraContent || part === undefined || part.type === 'tool-result') return {}
+  return defined({ extra_content: extraContentOf(part.signature) })
 }
 
 function toReasoning(
   parts: readonly ProviderPart[],
   quirks: ChatQuirks,
   hasCalls: boolean,
-): { reasoning_content?: string; reasoning?: string } {
+): Pick<ChatMessageWire, 'reasoning_content' | 'reasoning' | 'reasoning_details'> {
+  const details = quirks.reasoningDetails ? detailsOf(parts) : []
+  if (details.length > 0) return { reasoning_details: details }
   const field = quirks.reasoningField
   if (field === undefined) return {}
   const text = parts.flatMap(part => (part.type === 'reasoning' ? [part.text] : [])).join('\n')
@@ -295,6 +319,9 @@ const QUIRKS_BY_PROFILE: Readonly<Record<string, Partial<ChatQuirks>>> = {
   glm: { reasoningField: 'reasoning_content', thinkingField: 'thinking' },
   qwen: { reasoningField: 'reasoning_content' },
   minimax: { reasoningField: 'reasoning_content' },
+  'compatible-gemini': { extraContent: true, thinkingField: 'reasoning_effort' },
+  openrouter: { reasoningDetails: true },
+  'openrouter-gemini': { reasoningDetails: true },
   groq: { maxTokensField: 'max_completion_tokens', thinkingField: 'reasoning_effort', takesPenalties: false },
   vllm: { reasoningField: 'reasoning', takesTopK: true, takesLogprobs: true },
   ollama: { reasoningField: 'reasoning', thinkingField: 'reasoning_effort' },

@@ -3,7 +3,7 @@
  * out of the request only; the stored history keeps it, so a return to its maker finds it unchanged.
  */
 import type { ReasoningPart } from '../provider.js'
-import type { Profile } from './profile.js'
+import { isOwnOrigin } from './own-origin.js'
 import { type Entry, orNothing, type ReplacePart, replaceAllParts, type StepContext } from './receipt.js'
 import { isSignature } from './strip-signatures.js'
 
@@ -12,7 +12,7 @@ const STEP = 'drop-foreign-reasoning'
 /** Leaves out reasoning that the profile's model did not make, cannot verify, or that is bound to another prefix. */
 export function dropForeignReasoning(entries: readonly Entry[], context: StepContext): readonly Entry[] {
   const { profile, report } = context
-  const keep: ReplacePart = part => (part.type !== 'reasoning' || isWelcome(part, profile) ? part : undefined)
+  const keep: ReplacePart = part => (part.type !== 'reasoning' || isWelcome(part, context) ? part : undefined)
   const own = replaceAllParts(entries, keep, entry => {
     const detail = `Reasoning that ${profile.vendor} cannot take back was left out of the request.`
     report({ step: STEP, kind: 'leave-out', at: entry.at, detail })
@@ -27,12 +27,14 @@ export function dropForeignReasoning(entries: readonly Entry[], context: StepCon
   })
 }
 
-function isWelcome(part: ReasoningPart, { reasoning, vendor }: Profile): boolean {
+function isWelcome(part: ReasoningPart, context: StepContext): boolean {
+  const { reasoning, vendor } = context.profile
   if (reasoning.keep === 'none') return false
   const signed = part.signature !== undefined && part.signature !== ''
   if (signed && reasoning.keep === 'own-signed' && !isSignature(part.signature)) return false
   if (part.origin !== undefined) {
-    return part.origin.vendor === vendor && (signed || reasoning.keep === 'own')
+    if (reasoning.keep === 'own') return part.origin.vendor === vendor
+    return signed && isOwnOrigin(part.origin, context)
   }
   // A signature without an origin is Gemini's: only Gemini's are stored bare. Bare text may be anyone's.
   return reasoning.keep === 'own' && (!signed || vendor === 'gemini')

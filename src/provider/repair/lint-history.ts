@@ -1,3 +1,4 @@
+import { defined } from '../../base/defined.js'
 import type { ProviderMessage } from '../provider.js'
 import { type Finding, findingsOf } from './finding.js'
 import { type Profile, resolveProfile } from './profile.js'
@@ -6,6 +7,8 @@ import { repairHistory } from './repair-history.js'
 export interface LintOptions {
   /** `user` (the default): judged as if a user message followed. `none`: judged as it stands. */
   readonly next?: 'user' | 'none'
+  /** The account that the history would be sent to. Default: the one that has sealed what is in it. */
+  readonly account?: string
 }
 
 /**
@@ -22,8 +25,11 @@ export interface LintOptions {
 export function lintHistory(
   messages: readonly ProviderMessage[],
   profile: string | Profile,
-  { next = 'user' }: LintOptions = {},
+  { next = 'user', account }: LintOptions = {},
 ): Finding[] {
   const resolved = resolveProfile(profile)
-  return findingsOf(repairHistory(messages, resolved, { mode: 'explain', next }).repairs, resolved)
+  return findingsOf(
+    repairHistory(messages, resolved, { mode: 'explain', next, ...defined({ account }) }).repairs,
+    resolved,
+  )
 }

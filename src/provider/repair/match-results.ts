@@ -40,7 +40,7 @@ export function matchResults(entries: readonly Entry[], { memo }: StepContext): 
 }
 
 /** A message that a person sent, as far as the history shows it. */
-function startsTurn(entry: Entry): boolean {
+export function startsTurn(entry: Entry): boolean {
   const { role, writtenBy } = entry.message
   const byProgram = writtenBy === 'program' || entry.made === true
   return isTurnStart({ role, byProgram, speaks: !hasResults(entry) })

@@ -7,6 +7,7 @@ import type { MediaPart, ProviderPart, ToolResultPart } from '../provider.js'
 import type { MediaRules } from './profile.js'
 import {
   type Entry,
+  hasMedia,
   hasResults,
   madeEntry,
   replaceParts,
@@ -19,6 +20,7 @@ const STEP = 'move-media'
 
 /** Moves media to where the profile takes them, and replaces by a text what it does not take. */
 export function moveMedia(entries: readonly Entry[], context: StepContext): readonly Entry[] {
+  if (!context.memo.hasMedia) return entries
   let moved: Entry[] | undefined
   let waiting: ProviderPart[] = []
   let from = 0
@@ -48,13 +50,6 @@ export function moveMedia(entries: readonly Entry[], context: StepContext): read
  */
 function mayPart(before: Entry | undefined, entry: Entry): boolean {
   return !hasResults(entry) && (before?.message.role !== 'assistant' || entry.message.role !== 'assistant')
-}
-
-function hasMedia(entry: Entry): boolean {
-  for (const part of entry.message.parts) {
-    if (part.type === 'media' || (part.type === 'tool-result' && part.media?.length)) return true
-  }
-  return false
 }
 
 function settle(entry: Entry, waiting: ProviderPart[], context: StepContext): Entry {
@@ -108,7 +103,9 @@ function settleResult(
   return stays.length === 0 ? rest : { ...rest, media: stays }
 }
 
+/** What is left out has a note of its own, whatever its type is. */
 function isTaken(part: MediaPart, rules: MediaRules): boolean {
+  if (part.leftOut) return true
   return rules.types.test(part.mimeType) && (rules.remote || Boolean(part.data))
 }
 

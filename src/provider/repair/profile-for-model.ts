@@ -45,9 +45,20 @@ export function profileForModel(
   }
 }
 
+/**
+ * The profile of a gateway with an API like OpenAI's that forwards to this model. `hasDetails`: it is one that sends
+ * `reasoning_details`. `undefined` for models without fields of a gateway.
+ */
+export function gatewayProfile(model: string, hasDetails: boolean): ProfileName | undefined {
+  const isSigned = VENDORS.gemini.family.test(model)
+  if (hasDetails) return isSigned ? 'openrouter-gemini' : 'openrouter'
+  return isSigned ? VENDORS.gemini.familyProfile : undefined
+}
+
 function serverProfile(row: VendorRow | undefined, name: string, api: 'chat' | 'responses'): ProfileName {
   // The aliases of Mistral's own API are no names of weights that somebody else could serve.
   if (row === undefined && VENDORS.mistral.names.test(name) && /-(latest|\d{4})$/.test(name)) return 'mistral'
+  if (row?.signedFamilies?.test(name)) return gatewayProfile(name, true) ?? row.profile
   if (row === undefined || row.servesFamilies) return familyProfile(name) ?? row?.profile ?? 'vllm'
   return row.api === 'responses' && api === 'chat' ? 'openai-chat' : row.profile
 }

@@ -5,6 +5,16 @@
  */
 import { AgentError, checkArgument } from '../../errors.js'
 import type { Vendor } from '../provider.js'
+import {
+  CLAUDE_LIMITS,
+  CONVERSE_LIMITS,
+  GEMINI_LIMITS,
+  GROQ_LIMITS,
+  type MediaLimit,
+  MINIMAX_LIMITS,
+  OPENAI_LIMITS,
+  XAI_LIMITS,
+} from './media-limits.js'
 
 export interface Profile {
   readonly name: string
@@ -41,6 +51,10 @@ export interface Profile {
   readonly media: MediaRules
   /** The wire can carry the vendor's own parts (code execution, server tools). */
   readonly vendorParts: boolean
+  /** Such parts hold data that only the account can read for which it was sealed. */
+  readonly sealsVendorParts?: true
+  /** The server forwards to several makers, which its models' names begin with: each reads what it has sealed itself. */
+  readonly byMaker?: true
   /** A request with calls or results must declare tools. The request's business, not the history's. */
   readonly toolsRequired: boolean
 }
@@ -86,6 +100,7 @@ export interface MediaRules {
   readonly inResult: boolean
   readonly inAssistant: boolean
   readonly remote: boolean
+  readonly limits: readonly MediaLimit[]
 }
 
 export type ProfileName =
@@ -107,6 +122,10 @@ export type ProfileName =
   | 'minimax'
   | 'xai-responses'
   | 'converse'
+  | 'cohere'
+  | 'compatible-gemini'
+  | 'openrouter'
+  | 'openrouter-gemini'
   | 'groq'
   | 'vllm'
   | 'ollama'
@@ -138,7 +157,7 @@ const GEMINI_3: Profile = {
   dropText: 'empty',
   reasoning: { keep: 'own', needs: 'nothing', requiredWithCalls: false },
   signatures: 'required',
-  media: { types: ANYTHING, inResult: true, inAssistant: true, remote: true },
+  media: { types: ANYTHING, inResult: true, inAssistant: true, remote: true, limits: GEMINI_LIMITS },
   vendorParts: true,
   toolsRequired: false,
 }
@@ -159,9 +178,49 @@ const OPENAI_CHAT: Profile = {
   dropText: 'never',
   reasoning: { keep: 'none', needs: 'company', requiredWithCalls: false },
   signatures: 'ignored',
-  media: { types: GPT_MEDIA, inResult: false, inAssistant: false, remote: true },
+  media: { types: GPT_MEDIA, inResult: false, inAssistant: false, remote: true, limits: OPENAI_LIMITS },
   vendorParts: false,
   toolsRequired: false,
+}
+
+/** Gemini from 3 on behind an API like OpenAI's: its rules for turns and signatures, in another form. */
+const GEMINI_CHAT: Profile = {
+  ...OPENAI_CHAT,
+  name: 'compatible-gemini',
+  vendor: 'compatible-gemini',
+  names: /^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$/,
+  first: 'user',
+  needsTurn: true,
+  last: 'user-or-tool',
+  alternation: true,
+  system: 'one-leading',
+  dropText: 'empty',
+  signatures: 'required',
+  media: {
+    types: IMAGES_AND_PDF,
+    inResult: false,
+    inAssistant: false,
+    remote: false,
+    limits: GEMINI_LIMITS,
+  },
+}
+
+/** OpenRouter passes histories on to every maker's API: what one of them refuses is refused for all. */
+const OPENROUTER: Profile = {
+  ...OPENAI_CHAT,
+  name: 'openrouter',
+  vendor: 'openrouter',
+  ids: { pattern: /^[a-zA-Z0-9_-]{1,40}$/, unique: 'step', onWire: 'sent' },
+  names: /^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$/,
+  first: 'user',
+  needsTurn: true,
+  last: 'user-or-tool',
+  system: 'one-leading',
+  dropText: 'blank',
+  reasoning: { keep: 'own-signed', needs: 'company', requiredWithCalls: false },
+  // The makers' limits differ, and which of them a model has is not known here: everything is sent.
+  media: { ...OPENAI_CHAT.media, limits: [] },
+  byMaker: true,
 }
 
 const CLAUDE_4_6: Profile = {
@@ -180,8 +239,9 @@ const CLAUDE_4_6: Profile = {
   dropText: 'blank',
   reasoning: { keep: 'own-signed', needs: 'follower', requiredWithCalls: false, whole: true },
   signatures: 'ignored',
-  media: { types: CLAUDE_MEDIA, inResult: true, inAssistant: false, remote: true },
+  media: { types: CLAUDE_MEDIA, inResult: true, inAssistant: false, remote: true, limits: CLAUDE_LIMITS },
   vendorParts: true,
+  sealsVendorParts: true,
   toolsRequired: true,
 }
 
@@ -194,7 +254,7 @@ const RESPONSES: Profile = {
   dropText: 'empty',
   pairing: 'later',
   reasoning: { keep: 'own-signed', needs: 'follower', requiredWithCalls: false },
-  media: { types: IMAGES_AND_PDF, inResult: true, inAssistant: false, remote: true },
+  media: { types: IMAGES_AND_PDF, inResult: true, inAssistant: false, remote: true, limits: OPENAI_LIMITS },
 }
 
 const DEEPSEEK: Profile = {
@@ -202,7 +262,7 @@ const DEEPSEEK: Profile = {
   name: 'deepseek-thinking',
   vendor: 'deepseek',
   reasoning: { keep: 'own', needs: 'company', requiredWithCalls: true },
-  media: { types: NOTHING, inResult: false, inAssistant: false, remote: false },
+  media: { types: NOTHING, inResult: false, inAssistant: false, remote: false, limits: [] },
 }
 
 const MISTRAL_IDS: IdRules = { pattern: /^[a-zA-Z0-9]{9}$/, unique: 'step', onWire: 'sent' }
@@ -216,14 +276,22 @@ const VLLM: Profile = {
   needsTurn: true,
   alternation: true,
   system: 'one-leading',
-  media: { types: /^(image|audio|video)\//, inResult: false, inAssistant: false, remote: true },
+  media: {
+    types: /^(image|audio|video)\//,
+    inResult: false,
+    inAssistant: false,
+    remote: true,
+    limits: [],
+  },
 }
 
-/** Models that think between calls and want their thoughts back, behind any server. */
+/** Models that think between calls and want their thoughts back: the rules of their makers' own APIs, which vLLM takes too. */
 const ECHOING: Profile = {
   ...VLLM,
+  // The makers' own APIs refuse empty messages, which vLLM takes.
+  dropText: 'blank',
   reasoning: { keep: 'own', needs: 'company', requiredWithCalls: false },
-  media: { types: IMAGES, inResult: false, inAssistant: false, remote: true },
+  media: { types: IMAGES, inResult: false, inAssistant: false, remote: true, limits: [] },
 }
 
 /** Every built-in profile by its name. */
@@ -240,7 +308,12 @@ export const PROFILES: Readonly<Record<ProfileName, Profile>> = {
   'gemini-3-strict': { ...GEMINI_3, name: 'gemini-3-strict', last: 'user-or-tool' },
   'openai-chat': OPENAI_CHAT,
   'openai-responses': RESPONSES,
-  'xai-responses': { ...RESPONSES, name: 'xai-responses', vendor: 'xai' },
+  'xai-responses': {
+    ...RESPONSES,
+    name: 'xai-responses',
+    vendor: 'xai',
+    media: { ...RESPONSES.media, limits: XAI_LIMITS },
+  },
   'anthropic-4.5': { ...CLAUDE_4_6, name: 'anthropic-4.5', last: 'trimmed' },
   'anthropic-4.6': CLAUDE_4_6,
   'anthropic-5.1': {
@@ -260,7 +333,7 @@ export const PROFILES: Readonly<Record<ProfileName, Profile>> = {
     system: 'open',
     results: { ...OPENAI_CHAT.results, named: true, empty: false },
     dropText: 'empty',
-    media: { types: IMAGES_AND_PDF, inResult: false, inAssistant: false, remote: true },
+    media: { types: IMAGES_AND_PDF, inResult: false, inAssistant: false, remote: true, limits: [] },
   },
   'mistral-template': {
     ...VLLM,
@@ -270,7 +343,7 @@ export const PROFILES: Readonly<Record<ProfileName, Profile>> = {
     resultsAnswered: true,
     results: { ...OPENAI_CHAT.results, named: true, empty: false },
     dropText: 'empty',
-    media: { types: IMAGES, inResult: false, inAssistant: false, remote: true },
+    media: { types: IMAGES, inResult: false, inAssistant: false, remote: true, limits: [] },
   },
   'deepseek-thinking': DEEPSEEK,
   // The wire differs: every message of the assistant brings the field back, not only those with calls.
@@ -284,7 +357,12 @@ export const PROFILES: Readonly<Record<ProfileName, Profile>> = {
   },
   glm: { ...ECHOING, name: 'glm', vendor: 'zai' },
   qwen: { ...ECHOING, name: 'qwen', vendor: 'qwen' },
-  minimax: { ...ECHOING, name: 'minimax', vendor: 'minimax' },
+  minimax: {
+    ...ECHOING,
+    name: 'minimax',
+    vendor: 'minimax',
+    media: { ...ECHOING.media, limits: MINIMAX_LIMITS },
+  },
   // Whatever the maker of the model is; what only some of the models refuse is refused for all.
   converse: {
     ...CLAUDE_4_6,
@@ -295,14 +373,37 @@ export const PROFILES: Readonly<Record<ProfileName, Profile>> = {
     results: { ...CLAUDE_4_6.results, inUser: 'no' },
     // DeepSeek's models refuse what they thought before, and the others do not ask for it.
     reasoning: { keep: 'none', needs: 'company', requiredWithCalls: false },
-    media: { types: CONVERSE_MEDIA, inResult: false, inAssistant: false, remote: false },
+    media: {
+      types: CONVERSE_MEDIA,
+      inResult: false,
+      inAssistant: false,
+      remote: false,
+      limits: CONVERSE_LIMITS,
+    },
     vendorParts: false,
+  },
+  cohere: {
+    ...OPENAI_CHAT,
+    name: 'cohere',
+    vendor: 'cohere',
+    needsTurn: true,
+    dropText: 'blank',
+    media: { types: IMAGES, inResult: false, inAssistant: false, remote: true, limits: [] },
+  },
+  'compatible-gemini': GEMINI_CHAT,
+  openrouter: OPENROUTER,
+  'openrouter-gemini': {
+    ...OPENROUTER,
+    name: 'openrouter-gemini',
+    vendor: 'openrouter-gemini',
+    alternation: true,
+    signatures: 'required',
   },
   groq: {
     ...OPENAI_CHAT,
     name: 'groq',
     vendor: 'groq',
-    media: { types: IMAGES, inResult: false, inAssistant: false, remote: true },
+    media: { types: IMAGES, inResult: false, inAssistant: false, remote: true, limits: GROQ_LIMITS },
   },
   vllm: VLLM,
   ollama: {
@@ -313,7 +414,13 @@ export const PROFILES: Readonly<Record<ProfileName, Profile>> = {
     names: /^.+$/s,
     pairing: 'none',
     reasoning: { keep: 'own', needs: 'company', requiredWithCalls: false },
-    media: { types: /^image\/(jpeg|png|webp)$/, inResult: false, inAssistant: false, remote: false },
+    media: {
+      types: /^image\/(jpeg|png|webp)$/,
+      inResult: false,
+      inAssistant: false,
+      remote: false,
+      limits: [],
+    },
   },
 }
 

@@ -4,6 +4,7 @@
  * never changed in place, and a step that has nothing to do returns the very list it was given.
  */
 import type { ProviderMessage, ProviderPart, Repair, ToolCallPart, ToolResultPart } from '../provider.js'
+import type { LimitsReading } from './media-limits.js'
 import type { Profile } from './profile.js'
 
 export interface Entry {
@@ -18,12 +19,18 @@ export interface StepContext {
   readonly profile: Profile
   /** `user`: a user message will follow this history before it is sent. */
   readonly next: 'user' | 'none'
+  /** The account that this history will be sent to, where it is known. */
+  readonly account: string | undefined
+  /** The model that this history will be sent to, where it is known. */
+  readonly model: string | undefined
   /** Own tool name by the name on the wire, filled by `mapNames`. */
   readonly mappedNames: Record<string, string>
   /** Id on the wire by the stored id, filled by `mapIds`. */
   readonly mappedIds: Record<string, string>
-  /** The last list whose results were matched with its calls. */
-  readonly memo: { entries?: readonly Entry[]; matching?: Matching }
+  /** Which reading of disputed limits of media holds. */
+  readonly mediaLimits: LimitsReading | 'none'
+  /** The last list whose results were matched with its calls, and whether there are media at all. */
+  readonly memo: { entries?: readonly Entry[]; matching?: Matching; hasMedia?: boolean }
   report(repair: Repair): void
 }
 
@@ -135,6 +142,13 @@ export function madeEntry(role: string, parts: readonly ProviderPart[], at: numb
 
 export function hasCalls(entry: Entry): boolean {
   for (const part of entry.message.parts) if (part.type === 'tool-call') return true
+  return false
+}
+
+export function hasMedia(entry: Entry): boolean {
+  for (const part of entry.message.parts) {
+    if (part.type === 'media' || (part.type === 'tool-result' && part.media?.length)) return true
+  }
   return false
 }
 

@@ -101,6 +101,8 @@ export const REFUSALS: Readonly<Record<string, Readonly<Record<string, string>>>
     'no-user-first': 'A17: “first message must use the "user" role”',
     'foreign-part': "A20: “server_tool_use.id: String should match pattern '^srvtoolu_[a-zA-Z0-9_]+$'”",
     'name-form': "A21: “String should match pattern '^[a-zA-Z0-9_-]{1,128}$'”",
+    'wrong-media-type': 'A41: “Image does not match the provided media type”',
+    'media-limit': 'A44: “At least one of the image dimensions exceed max allowed size”',
   },
   mistral: {
     'id-form': 'M1: “Tool call id must be a-z, A-Z, 0-9, with a length of 9.”',
@@ -148,10 +150,34 @@ export const REFUSALS: Readonly<Record<string, Readonly<Record<string, string>>>
       'B6: “The number of toolResult blocks exceeds the number of toolUse blocks of previous turn.”',
     'misplaced-part':
       'B8 on some models: “Conversation blocks and tool result blocks cannot be provided in the same turn.”',
+    'wrong-media-type': 'B21: “Image does not match the provided media type”',
+    'media-limit': 'B25: “The number of documents exceeds the maximum”',
     'foreign-reasoning': 'B11 on some models: “User messages cannot contain reasoning content.”',
+  },
+  moonshot: { 'empty-part': 'X18: “the message at position N with role must not be empty”' },
+  minimax: {
+    'empty-part': 'X18: “chat content is empty (2013)”',
+    'orphan-result': "X17: “tool result's tool id not found (2013)”",
+    'distant-result': 'X17: “tool call result does not follow tool call (2013)”',
+  },
+  qwen: {
+    'orphan-result':
+      'X17: “messages with role "tool" must be a response to a preceeding message with "tool_calls".”',
+    'empty-part': 'X18: “content should not be empty”',
+  },
+  zai: { 'empty-part': 'X18: “1214”' },
+  'compatible-gemini': {
+    'missing-signature': 'G9: “Function call is missing a thought_signature in functionCall parts.”',
+    'foreign-signature': 'G10: “Corrupted thought signature.”',
+  },
+  openrouter: { 'foreign-reasoning': 'X16: “Invalid `signature` in `thinking` block”' },
+  'openrouter-gemini': {
+    'missing-signature':
+      'X14: “Gemini models require OpenRouter reasoning details to be preserved in each request.”',
   },
   groq: {
     'foreign-reasoning': "X4: “property 'reasoning_content' is unsupported”",
+    'media-limit': 'X33: “Too many images provided. This model supports up to 5 images”',
   },
   vllm: {
     'malformed-arguments': 'X5: “Unterminated string starting at”',

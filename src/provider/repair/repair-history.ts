@@ -19,11 +19,14 @@ import { dropForeignReasoning } from './drop-foreign-reasoning.js'
 import { dropOrphans } from './drop-orphans.js'
 import { findingsOf } from './finding.js'
 import { fixArguments } from './fix-arguments.js'
+import { limitMedia } from './limit-media.js'
 import { mapIds } from './map-ids.js'
 import { mapNames, toWireName } from './map-names.js'
+import type { LimitsReading } from './media-limits.js'
 import { answerResults, mergeRoles } from './merge-roles.js'
 import { moveMedia } from './move-media.js'
 import { normalizeRoles } from './normalize-roles.js'
+import { noteArrivals } from './note-arrivals.js'
 import { orderParts } from './order-parts.js'
 import { pairCalls } from './pair-calls.js'
 import { placeSystem, settleSystem } from './place-system.js'
@@ -35,6 +38,7 @@ import { separateParts } from './separate-parts.js'
 import { signCalls } from './sign-calls.js'
 import { stripSignatures } from './strip-signatures.js'
 import { translateVendorParts } from './translate-vendor-parts.js'
+import { typeMedia } from './type-media.js'
 import { wellFormedText } from './well-formed-text.js'
 import { wrapResults } from './wrap-results.js'
 
@@ -48,6 +52,15 @@ export interface RepairOptions {
   readonly next?: 'user' | 'none'
   /** Names of the tools that the request declares, so that `mappedNames` knows them too. */
   readonly toolNames?: readonly string[]
+  /**
+   * Which reading of disputed limits of media holds. Default `documented`: what some source says is taken is sent.
+   * `strict`: what any source says is refused is left out. `none`: media stay as they are, their types too.
+   */
+  readonly mediaLimits?: LimitsReading | 'none' | undefined
+  /** The account that the history will be sent to. Sealed data of another one is left out. */
+  readonly account?: string
+  /** The model that the history will be sent to. */
+  readonly model?: string
 }
 
 export interface RepairedHistory {
@@ -75,12 +88,14 @@ const BEFORE: readonly Step[] = [
   adoptIds,
 ]
 
-const SPINE: readonly Step[] = [dropOrphans, mergeRoles, prependUser, pairCalls, mergeRoles]
+const SPINE: readonly Step[] = [dropOrphans, noteArrivals, mergeRoles, prependUser, pairCalls, mergeRoles]
 
 const AFTER: readonly Step[] = [
   orderParts,
+  typeMedia,
   moveMedia,
   answerResults,
+  limitMedia,
   fixArguments,
   wrapResults,
   requireReasoning,
@@ -114,6 +129,9 @@ export function repairHistory(
   const context: StepContext = {
     profile: resolveProfile(profile),
     next: options.next ?? 'none',
+    mediaLimits: options.mediaLimits ?? 'documented',
+    account: options.account,
+    model: options.model,
     // Without a prototype: names and ids come from stored histories, and may be `__proto__`.
     mappedIds: Object.create(null) as Record<string, string>,
     mappedNames: Object.create(null) as Record<string, string>,

@@ -5,7 +5,8 @@
  * with it every cached prefix.
  */
 import { DUMMY_SIGNATURE } from '../../base/markers.js'
-import type { ProviderPart } from '../provider.js'
+import type { ProviderPart, ToolCallPart } from '../provider.js'
+import { openDetails } from '../sealed-fields.js'
 import { type Entry, replaceEntries, replaceParts, type StepContext, toolLabel } from './receipt.js'
 
 /** Signs the first call of each step where the signature is missing. */
@@ -14,7 +15,7 @@ export function signCalls(entries: readonly Entry[], { profile, report }: StepCo
   return replaceEntries(entries, entry => {
     if (entry.message.role !== 'assistant') return entry
     const first = entry.message.parts.findIndex(isCall)
-    if (first === -1) return entry
+    if (first === -1 || (profile.byMaker && isSealed(entry, first))) return entry
     return replaceParts(entry, (part, place) => {
       if (place !== first || part.type !== 'tool-call' || part.signature) return part
       const detail = `The call of ${toolLabel(part)} had no signature and got the documented stand-in.`
@@ -22,6 +23,14 @@ export function signCalls(entries: readonly Entry[], { profile, report }: StepCo
       return { ...part, signature: DUMMY_SIGNATURE, origin: { vendor: profile.vendor } }
     })
   })
+}
+
+/** Whether a gateway's seal of the answer holds the signature of its first call. */
+function isSealed({ message: { parts } }: Entry, first: number): boolean {
+  const call = parts[first] as ToolCallPart
+  return parts.some(
+    part => part.type === 'reasoning' && openDetails(part.signature).some(({ id }) => id === call.id),
+  )
 }
 
 function isCall(part: ProviderPart): boolean {

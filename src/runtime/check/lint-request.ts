@@ -87,7 +87,7 @@ const HEADERS = {
 }
 
 /** Not refused: the model only loses the thread. */
-const SILENT = new Set(['X12', 'G18'])
+const SILENT = new Set(['X12', 'X15', 'G18'])
 
 /** People paste a part of a request: what is missing around the messages is filled in, what an SDK adds is taken out. */
 function completed(body: Fields, profile: ProfileName): Fields {
@@ -197,6 +197,10 @@ const ANSWERED_ALSO: Readonly<Record<string, readonly string[]>> = {
   R10: ['duplicate-id'],
   A13: ['foreign-reasoning'],
   C6: ['empty-message'],
+  A43: ['media-limit'],
+  A45: ['media-limit'],
+  A46: ['media-limit'],
+  X32: ['media-limit'],
 }
 
 /** The errors of one cause: a call and its result that do not meet are missed from both sides. */
@@ -257,6 +261,18 @@ const CODES_OF_ERRORS: Readonly<Record<string, FindingCode>> = {
   A15: 'undeclared-tools',
   A26: 'unsupported-option',
   G20: 'unnamed-result',
+  A43: 'media-limit',
+  A45: 'media-limit',
+  A46: 'media-limit',
+  B23: 'media-limit',
+  B24: 'media-limit',
+  G32: 'media-limit',
+  G33: 'media-limit',
+  G34: 'media-limit',
+  C22: 'media-limit',
+  C23: 'media-limit',
+  C24: 'media-limit',
+  X32: 'media-limit',
 }
 
 const CURES: Readonly<Partial<Record<FindingCode, string>>> = {
@@ -273,11 +289,11 @@ const CURES: Readonly<Partial<Record<FindingCode, string>>> = {
 }
 
 /** The message that an error is about, by the path in its words. */
-function placeOf({ message, param }: Violation, messages: readonly WireMessage[]): number {
-  const path = /(messages|contents|input)[.[]+(\d+)/.exec(`${param ?? ''} ${message}`)
+function placeOf({ message, param, place = '' }: Violation, messages: readonly WireMessage[]): number {
+  const path = /(messages|contents|input)[.[]+(\d+)/.exec(`${place} ${param ?? ''} ${message}`)
   if (!path) return Math.max(0, messages.length - 1)
   const wanted = Number(path[2])
-  const indexOf = ({ place }: WireMessage) => Number(/\[(\d+)\]/.exec(place)?.[1] ?? -1)
+  const indexOf = (wire: WireMessage) => Number(/\[(\d+)\]/.exec(wire.place)?.[1] ?? -1)
   const at = messages.findLastIndex(each => indexOf(each) <= wanted)
   return Math.max(0, at)
 }

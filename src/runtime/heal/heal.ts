@@ -58,7 +58,7 @@ const HEALTHY: Profile = {
   dropText: 'blank',
   reasoning: { keep: 'own', needs: 'follower', requiredWithCalls: false },
   signatures: 'optional',
-  media: { types: /^/, inResult: true, inAssistant: true, remote: true },
+  media: { types: /^/, inResult: true, inAssistant: true, remote: true, limits: [] },
   vendorParts: true,
   toolsRequired: false,
 }
@@ -67,7 +67,10 @@ function healOnce(messages: readonly Message[]): Healed {
   const view = viewOf(messages)
   const changes = odditiesOf(messages, view)
   const odd = new Set(changes.map(change => change.index))
-  const { messages: repaired, repairs } = repairHistory(view.messages, HEALTHY, { next: 'user' })
+  const { messages: repaired, repairs } = repairHistory(view.messages, HEALTHY, {
+    next: 'user',
+    mediaLimits: 'none',
+  })
   changes.push(...changesOf(repairs, view))
   const distinct = tellApart(repaired, view, changes)
   const pieces = withoutLoneThoughts(joinNeighbours(piecesOf(distinct, view), messages, changes), changes)

@@ -1,5 +1,6 @@
 import type { Context } from 'hono'
 import type { z } from 'zod'
+import { isBase64 } from '../../base/base64.js'
 import { defined } from '../../base/defined.js'
 import { isRecord } from '../../base/is-record.js'
 import { createPause } from '../../base/pause.js'
@@ -64,7 +65,7 @@ export function badField(field: string, message: string): AgentError {
 /** A part of a message, as `runtime.run` accepts it. */
 export type InputPart = NonNullable<RunInput['parts']>[number]
 
-const DATA_URL = /^data:([\w.+-]+\/[\w.+-]+)?(?:;[\w-]+=[^;,]*)*;base64,([A-Za-z0-9+/]*={0,2})$/
+const DATA_URL = /^data:([\w.+-]+\/[\w.+-]+)?(?:;[\w-]+=[^;,]*)*;base64,/
 
 interface Media {
   url: string
@@ -79,8 +80,10 @@ interface Media {
 export function mediaPart({ url, mimeType, name, field }: Media): InputPart {
   const named = defined({ displayName: name })
   if (url.startsWith('data:')) {
-    const [, type = mimeType, data = ''] = DATA_URL.exec(url) ?? []
-    if (data === '') throw badField(field, `${field} is a data URL that cannot be read: it must be base64.`)
+    const [start = url, type = mimeType] = DATA_URL.exec(url) ?? []
+    const data = url.slice(start.length)
+    if (data === '' || !isBase64(data))
+      throw badField(field, `${field} is a data URL that cannot be read: it must be base64.`)
     return { inlineData: { mimeType: type, data, ...named } }
   }
   if (!/^https?:\/\//i.test(url)) throw badField(field, `${field} must be a data: or an https: URL.`)

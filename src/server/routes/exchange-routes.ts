@@ -29,7 +29,7 @@ const ExportQuery = z.object({ format: z.string().max(50).default('lango') })
 const ImportRequest = z
   .strictObject({
     name: z.string().min(1).max(255),
-    data: z.string().regex(/^[A-Za-z0-9+/]*={0,2}$/),
+    data: schemas.base64,
     format: z.string().max(50).optional(),
     authors: z.record(z.string(), z.string().min(1).max(256)).optional(),
     dryRun: z.boolean().optional(),

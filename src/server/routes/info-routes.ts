@@ -83,7 +83,7 @@ export function mountHealthRoutes(api: ApiApp, context: ServerContext): void {
     async c => {
       if (context.isClosing()) throw new Refusal('shutting-down', 'The server is shutting down.')
       await context.runtime.ready()
-      await context.runtime.store.check?.()
+      await context.runtime.store.check()
       await context.runtime.store.listSessions({ appName: context.info.app, userId: 'lango:ready', limit: 1 })
       return c.json({ status: 'ready' })
     },

@@ -79,9 +79,7 @@ export function mountMemoryRoutes(api: ApiApp, context: ServerContext): void {
 }
 
 function memoryOf({ runtime }: ServerContext): SessionMemory {
-  const { memory } = runtime.store
-  if (memory) return memory
-  throw new AgentError('unsupported', 'This store keeps no memory: use one of Lango’s own stores.')
+  return runtime.store.memory
 }
 
 function noNote(number: number): AgentError {

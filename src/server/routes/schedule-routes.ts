@@ -43,7 +43,7 @@ export function mountScheduleRoutes(api: ApiApp, context: ServerContext): void {
           .filter(state => state.user === user)
           .map(({ user: _user, lastRun, ...state }) => ({
             ...{ ...state, next: [...state.next] },
-            ...(lastRun ? { lastRunId: lastRun.runId, lastStatus: lastRun.state ?? 'finished' } : {}),
+            ...(lastRun ? { lastRunId: lastRun.runId, lastStatus: lastRun.state } : {}),
           })),
       }
       return c.json(list)

@@ -1,6 +1,7 @@
 /** The schemas of the native API, for validation and for the OpenAPI document. */
 
 import { z } from '@hono/zod-openapi'
+import { isBase64 } from '../../base/base64.js'
 import { DUE_TIME_RULE, readDueTime } from '../../base/due-time.js'
 import { MIME_TYPE } from '../../base/mcp-result.js'
 import { THINKING_LEVELS } from '../../base/names.js'
@@ -8,6 +9,7 @@ import { MAX_TITLE } from '../../base/title.js'
 import { JsonObject } from '../client-json.js'
 
 export const count = z.number().int().min(0)
+export const base64 = z.string().refine(isBase64, 'must be base64').openapi({ pattern: '^[A-Za-z0-9+/]*={0,2}$' })
 const sessionId = z.string().min(1).max(256)
 
 export const SessionParameter = z.object({ sessionId })
@@ -60,7 +62,7 @@ export const ForkRequest = z
 
 const File = z.object({
   mimeType: z.string().regex(MIME_TYPE),
-  data: z.string().regex(/^[A-Za-z0-9+/]*={0,2}$/),
+  data: base64,
   name: z.string().max(255).optional(),
 })
 

@@ -230,7 +230,7 @@ function mountErase(api: ApiApp, { runtime, userOf, logger }: ServerContext): vo
 
 /** The listed variant of a chat is deleted with all others, any other one alone. */
 async function deletedWith({ variants }: SessionStore, key: SessionKey): Promise<SessionKey[]> {
-  const found = (await variants?.list(key).catch(() => [])) ?? []
+  const found = await variants.list(key).catch(() => [])
   const isListed = found.some(variant => variant.isListed && variant.sessionId === key.sessionId)
   return isListed ? found.map(({ sessionId }) => ({ ...key, sessionId })) : [key]
 }
@@ -238,8 +238,6 @@ async function deletedWith({ variants }: SessionStore, key: SessionKey): Promise
 /** The chat keeps a title that somebody gave it. A title that was made of the first message follows the variant. */
 async function showVariant(store: SessionStore, key: SessionKey, of: string): Promise<void> {
   const { variants } = store
-  if (!variants)
-    throw new AgentError('invalid-argument', 'This store has no variants of chats. Fork the session instead.')
   const listed = (await variants.list({ ...key, sessionId: of })).find(({ isListed }) => isListed)
   const opening = listed && (await openingTitle(store, { ...key, sessionId: listed.sessionId }))
   await variants.show(key, of)
@@ -255,7 +253,7 @@ async function openingTitle(store: SessionStore, key: SessionKey): Promise<strin
 }
 
 async function variantsOf(store: SessionStore, key: SessionKey): Promise<VariantList> {
-  const found = (await store.variants?.list(key)) ?? []
+  const found = await store.variants.list(key)
   const own = found.find(({ sessionId }) => sessionId === key.sessionId)
   const variants: VariantItem[] = []
   for (const { isListed, ...variant } of found) {

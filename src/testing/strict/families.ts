@@ -4,8 +4,8 @@ import type { Family } from './family.js'
 import { geminiFamily } from './gemini/gemini-family.js'
 import { openaiChatFamily } from './openai-chat/openai-chat-family.js'
 import { openaiResponsesFamily } from './openai-responses/openai-responses-family.js'
-import { onPlatform, type StrictPlatform } from './platforms.js'
-import { PROFILE_FACTS, type ProfileFacts, type StrictProfile } from './profile.js'
+import { onPlatform } from './platforms.js'
+import { PROFILE_FACTS, type ProfileFacts, type StrictPlatform, type StrictProfile } from './profile.js'
 
 const FAMILIES: Readonly<Record<ProfileFacts['family'], Family>> = {
   gemini: geminiFamily,

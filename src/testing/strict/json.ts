@@ -38,8 +38,20 @@ export function kindName(value: unknown): string {
   return `a ${typeof value}`
 }
 
-/** A rough count: four bytes of JSON are a token. Good enough to know when a window is exceeded. */
+/**
+ * A rough count: four bytes of JSON are a token, and a file is a page of them, whatever its size. Good enough to know when
+ * a window is exceeded.
+ */
 export function estimateTokens(value: unknown): number {
-  const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
+  const json = typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
+  const text = json.length < LEAST_FILE ? json : json.replaceAll(FILES, asPage)
   return Math.ceil(Buffer.byteLength(text) / 4)
+}
+
+const LEAST_FILE = 8000
+const FILES = /(?:"(?:data|bytes)":"|;base64,)[A-Za-z0-9+/]+/g
+const PAGE = 'x'.repeat(6400)
+
+function asPage(file: string): string {
+  return file.length < LEAST_FILE ? file : PAGE
 }

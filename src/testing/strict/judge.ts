@@ -2,13 +2,22 @@ import { checkArgument } from '../../errors.js'
 import { BINDING_BETA } from './anthropic/binding.js'
 import { familyOf } from './families.js'
 import { isObject } from './json.js'
-import { PROFILE_FACTS, type Reading, STRICT_PROFILES, type StrictProfile } from './profile.js'
+import {
+  PROFILE_FACTS,
+  type Reading,
+  STRICT_PROFILES,
+  type StrictPlatform,
+  type StrictProfile,
+} from './profile.js'
 import type { Quirk } from './script.js'
-import type { JudgeContext, StoredResponses, Violation } from './violation.js'
+import type { JudgeContext, LimitsReading, StoredResponses, Violation } from './violation.js'
 
 export interface JudgeOptions {
   /** Default `strict`. */
   readonly reading?: Reading
+  /** Default `documented`. */
+  readonly limits?: LimitsReading
+  readonly platform?: StrictPlatform
   readonly quirks?: readonly Quirk[]
   /** In tokens, four bytes of JSON each. Default: the profile's. */
   readonly contextWindow?: number
@@ -20,6 +29,8 @@ export interface JudgeOptions {
    * genuine where they look it. Default false: only what the strict servers made is.
    */
   readonly opaque?: boolean
+  /** The account that the request is made with: what was sealed for another one is refused. Default: any. */
+  readonly account?: string | undefined
   readonly stored?: StoredResponses
 }
 
@@ -48,11 +59,14 @@ export function judgeContext(profile: StrictProfile, options: JudgeOptions): Jud
   return {
     profile,
     reading: options.reading ?? 'strict',
+    limits: options.limits ?? 'documented',
+    platform: options.platform,
     quirks: new Set(options.quirks),
     contextWindow: options.contextWindow ?? PROFILE_FACTS[profile].contextWindow,
     headers: options.headers ?? CURRENT_HEADERS,
     countOnly: options.countOnly ?? false,
     opaque: options.opaque ?? false,
+    account: options.account,
     stored: options.stored ?? new Map(),
   }
 }

@@ -1,3 +1,4 @@
+import { defined } from '../../base/defined.js'
 import { mintRedactedData, mintThinkingSignature, type ThinkingPlace } from './anthropic/signature.js'
 import { mintCallSignature, mintTextSignature } from './gemini/signature.js'
 import { mintEncryptedContent, mintItemId } from './openai-responses/items.js'
@@ -9,6 +10,12 @@ export interface GeminiSubject {
   readonly args: unknown
   /** The id that Gemini 3 would have minted with the call. */
   readonly id?: string
+}
+
+/** Whom a signature is made for. */
+export interface SignatureOwner {
+  /** The account, as the strict server that would make it is given one. Default: any. */
+  readonly account?: string | undefined
 }
 
 /** What an Anthropic signature is for: the text of a thinking block, or withheld thinking. */
@@ -30,24 +37,28 @@ export interface OpenaiSubject {
  * const thoughtSignature = mintSignature('gemini', { name: 'weather', args: { city: 'Oslo' }, id: 'k3j9x2ab' })
  * ```
  */
-export function mintSignature(vendor: 'gemini', subject?: GeminiSubject): string
-export function mintSignature(vendor: 'anthropic', subject: AnthropicSubject): string
-export function mintSignature(vendor: 'openai', subject?: OpenaiSubject): string
+export function mintSignature(vendor: 'gemini', subject?: GeminiSubject, owner?: SignatureOwner): string
+export function mintSignature(vendor: 'anthropic', subject: AnthropicSubject, owner?: SignatureOwner): string
+export function mintSignature(vendor: 'openai', subject?: OpenaiSubject, owner?: SignatureOwner): string
 export function mintSignature(
   vendor: 'gemini' | 'anthropic' | 'openai',
   subject?: GeminiSubject | AnthropicSubject | OpenaiSubject,
+  { account }: SignatureOwner = {},
 ): string {
   if (vendor === 'gemini') {
-    return subject === undefined ? mintTextSignature() : mintCallSignature(subject as GeminiSubject)
+    return subject === undefined
+      ? mintTextSignature(account)
+      : mintCallSignature(subject as GeminiSubject, account)
   }
-  if (vendor === 'anthropic') return mintAnthropic(subject as AnthropicSubject)
+  if (vendor === 'anthropic')
+    return mintAnthropic({ ...(subject as AnthropicSubject), ...defined({ account }) })
   const { itemId = mintReasoningId(), stage = 'done' } = (subject ?? {}) as OpenaiSubject
-  return mintEncryptedContent(itemId, stage, freshNonce(16))
+  return mintEncryptedContent(itemId, stage, freshNonce(16), { account })
 }
 
 function mintAnthropic(subject: AnthropicSubject): string {
-  const { turn = freshNonce(), index = 0, count = 1 } = subject
-  const place = { turn, index, count }
+  const { turn = freshNonce(), index = 0, count = 1, account } = subject
+  const place = { turn, index, count, account }
   return 'redacted' in subject ? mintRedactedData(place) : mintThinkingSignature(subject.thinking, place)
 }
 

@@ -8,12 +8,13 @@ import { refuse } from './converse/converse-rules.js'
 import { CHUNK_STREAM } from './event-stream.js'
 import type { Family, HttpError, PlainRequest, Route } from './family.js'
 import { isObject, type JsonObject, listOf, objectOf, textOf } from './json.js'
-import { PROFILE_FACTS, type ProfileFacts, type StrictProfile } from './profile.js'
-
-/** The platforms that can be played. */
-export const STRICT_PLATFORMS = ['azure', 'bedrock', 'vertex'] as const
-
-export type StrictPlatform = (typeof STRICT_PLATFORMS)[number]
+import {
+  PROFILE_FACTS,
+  type ProfileFacts,
+  STRICT_PLATFORMS,
+  type StrictPlatform,
+  type StrictProfile,
+} from './profile.js'
 
 type Make = (family: Family) => Family
 

@@ -18,6 +18,10 @@ export const STRICT_PROFILES = [
   'glm',
   'qwen',
   'minimax',
+  'cohere',
+  'compatible-gemini',
+  'openrouter',
+  'openrouter-gemini',
   'groq',
   'vllm',
   'ollama',
@@ -61,7 +65,20 @@ export const PROFILE_FACTS: Readonly<Record<StrictProfile, ProfileFacts>> = {
   qwen: { family: 'openai-chat', model: 'qwen3.5-plus', contextWindow: 131_072 },
   minimax: { family: 'openai-chat', model: 'MiniMax-M2.5', contextWindow: 204_800 },
   converse: { family: 'converse', model: 'us.amazon.nova-pro-v1:0', contextWindow: 300_000 },
+  cohere: { family: 'openai-chat', model: 'command-a-03-2025', contextWindow: 256_000 },
+  'compatible-gemini': { family: 'openai-chat', model: 'gemini-3.5-flash', contextWindow: 1_048_576 },
+  openrouter: { family: 'openai-chat', model: 'anthropic/claude-sonnet-4.6', contextWindow: 200_000 },
+  'openrouter-gemini': {
+    family: 'openai-chat',
+    model: 'google/gemini-3.5-flash',
+    contextWindow: 1_048_576,
+  },
   groq: { family: 'openai-chat', model: 'openai/gpt-oss-120b', contextWindow: 131_072 },
   vllm: { family: 'openai-chat', model: 'meta-llama/Llama-3.3-70B-Instruct', contextWindow: 40_960 },
   ollama: { family: 'openai-chat', model: 'qwen3:8b', contextWindow: 40_960 },
 }
+
+/** The platforms that can be played. */
+export const STRICT_PLATFORMS = ['azure', 'bedrock', 'vertex'] as const
+
+export type StrictPlatform = (typeof STRICT_PLATFORMS)[number]

@@ -58,6 +58,11 @@ export function sealCovers(vendor: SealingVendor, claims: SealClaims, content: s
   return claims.content === digest(vendor, content)
 }
 
+/** True when the seal was made for this account. One that names none, and a reader that has none, are of any account. */
+export function sealOpensFor(account: string | undefined, seal: { readonly account?: unknown }): boolean {
+  return account === undefined || seal.account === undefined || seal.account === account
+}
+
 /** A short MAC in hexadecimal digits, for ids that prove themselves. */
 export function shortMac(vendor: SealingVendor, text: string, digits: number): string {
   return createHmac('sha256', keyOf(vendor)).update(text).digest('hex').slice(0, digits)

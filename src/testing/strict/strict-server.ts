@@ -5,12 +5,11 @@ import { familyOf } from './families.js'
 import { type Family, type HttpError, planAnswer, type Route } from './family.js'
 import { estimateTokens, isObject, type JsonObject, listOf, objectOf, textOf } from './json.js'
 import { type JudgeOptions, judgeContext, notAnObject } from './judge.js'
-import type { StrictPlatform } from './platforms.js'
-import { PROFILE_FACTS, type Reading, type StrictProfile } from './profile.js'
+import { PROFILE_FACTS, type Reading, type StrictPlatform, type StrictProfile } from './profile.js'
 import type { Fault, Quirk, RequestSummary, Script, ScriptStep, SummaryMessage } from './script.js'
 import { freshToken } from './seal.js'
 import { sendAnswer, sendJson } from './send-answer.js'
-import type { JudgeContext, Violation } from './violation.js'
+import type { JudgeContext, LimitsReading, Violation } from './violation.js'
 
 /** The settings of a strict server. */
 export interface StrictServerSettings {
@@ -23,8 +22,15 @@ export interface StrictServerSettings {
   readonly faults?: readonly Fault[]
   readonly quirks?: readonly Quirk[]
   readonly reading?: Reading
+  /** How limits of media are read where sources disagree. Default `documented`. */
+  readonly limits?: LimitsReading
   readonly contextWindow?: number
   readonly apiKey?: string
+  /**
+   * The account of the server, an organisation or a resource: what it seals is refused by servers of other accounts. Default:
+   * none, which accepts what any account has sealed.
+   */
+  readonly account?: string
   /** How many requests a second are answered; others get the vendor's 429 with a Retry-After. */
   readonly requestsPerSecond?: number
 }
@@ -191,9 +197,9 @@ export class StrictServer {
   }
 
   #context(headers: Readonly<Record<string, string>>, route?: Route): JudgeContext {
-    const { reading, quirks, contextWindow } = this.#settings
+    const { reading, limits, platform, quirks, contextWindow, account } = this.#settings
     const options: JudgeOptions = {
-      ...defined({ reading, quirks, contextWindow }),
+      ...defined({ reading, limits, platform, quirks, contextWindow, account }),
       headers,
       countOnly: route?.kind === 'count-tokens',
       stored: this.#stored,

@@ -1,5 +1,5 @@
 import type { JsonObject } from './json.js'
-import type { Reading, StrictProfile } from './profile.js'
+import type { Reading, StrictPlatform, StrictProfile } from './profile.js'
 import type { Quirk } from './script.js'
 
 /** One rule that a request breaks, with what the vendor says about it. */
@@ -12,6 +12,8 @@ export interface Violation {
   readonly message: string
   /** OpenAI and Mistral say which parameter is at fault. */
   readonly param?: string | null
+  /** The place of the fault, such as `messages[3]`, where the vendor's words do not name it. Never sent. */
+  readonly place?: string
   /** The vendor's own error code, where its error bodies have one. */
   readonly errorCode?: string | number | null
   /** The vendor's own error type, where it is not the usual one. */
@@ -20,10 +22,18 @@ export interface Violation {
   readonly details?: unknown
 }
 
+/**
+ * How limits of media are read where sources disagree. `documented`: what every source agrees is refused. `strict`: what
+ * any source says is refused, and bytes that are no picture.
+ */
+export type LimitsReading = 'strict' | 'documented'
+
 /** What a rule may know besides the body. */
 export interface JudgeContext {
   readonly profile: StrictProfile
   readonly reading: Reading
+  readonly limits: LimitsReading
+  readonly platform: StrictPlatform | undefined
   readonly quirks: ReadonlySet<Quirk>
   readonly contextWindow: number
   /** Lower-case names. Empty when a body is judged without HTTP. */
@@ -32,6 +42,8 @@ export interface JudgeContext {
   readonly countOnly: boolean
   /** True when signatures and ids are a real vendor's and cannot be verified. */
   readonly opaque: boolean
+  /** The account that the server belongs to: it refuses what was sealed for another one. */
+  readonly account: string | undefined
   /** Responses that this server keeps: what `previous_response_id` and stored item ids refer to. */
   readonly stored: StoredResponses
 }

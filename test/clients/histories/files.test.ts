@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readHistoryFile } from '../../../src/formats/history-files.js'
 import type { StoredMessage } from '../../../src/session/message.js'
 import { appendAll } from '../../../src/session/session-pages.js'
-import { MemoryStore } from '../../../src/store/memory-store.js'
+import { openStore } from '../../../src/store/open-store.js'
 import { PROFILE_FACTS, type StrictProfile } from '../../../src/testing/strict/profile.js'
 import { type EveryProfile, startEveryProfile } from '../../support/every-profile.js'
 import { makeFolder, removeFolder } from '../../support/temporary-folder.js'
@@ -74,7 +74,7 @@ async function check(
 const GO_ON = ['three calls at once', 'killed while a tool works']
 
 async function expectGoesOn(messages: readonly StoredMessage[]): Promise<void> {
-  const memory = new MemoryStore()
+  const memory = await openStore('memory:')
   const key = { appName: 'lango', userId: 'user', sessionId: 'imported' }
   await memory.createSession(key)
   await appendAll(memory, key, messages)

@@ -1,3 +1,4 @@
+import { defined } from '../../../base/defined.js'
 import {
   type Answer,
   type AnswerPlan,
@@ -9,6 +10,7 @@ import {
   splitEvery,
 } from '../family.js'
 import { estimateTokens, isObject, type JsonObject, listOf, objectOf, textOf } from '../json.js'
+import { claudeMedia } from '../media/media-words.js'
 import type { Fault, RequestSummary, SummaryMessage } from '../script.js'
 import { freshNonce, freshToken } from '../seal.js'
 import { applyRules, type Rule, type Violation } from '../violation.js'
@@ -33,7 +35,7 @@ import {
   toolsDefined,
 } from './conversation-rules.js'
 import { type ReadMessage, readMessages } from './messages.js'
-import { type Block, searches, serverBlocks } from './server-blocks.js'
+import { type Block, containerFor, searches, serverBlocks } from './server-blocks.js'
 import {
   blocksKnown,
   hasFields,
@@ -58,6 +60,7 @@ const RULES: readonly Rule[] = [
   blocksKnown,
   toolsKnown,
   newVersionBlocks,
+  claudeMedia,
   cacheMarks,
   alwaysThinks,
   thinkingOptions,
@@ -127,7 +130,7 @@ function anthropicError(
 }
 
 function anthropicRefusal(violation: Violation): HttpError {
-  return anthropicError(violation.status, 'invalid_request_error', violation.message)
+  return anthropicError(violation.status, violation.errorType ?? 'invalid_request_error', violation.message)
 }
 
 /** The HTTP error of a fault, or nothing when the fault is not one. */
@@ -229,6 +232,7 @@ function renderAnthropic(request: AnswerRequest): Answer {
     role: 'assistant',
     model: summary.model,
     ...(binds && hasBindingBeta(context) ? { input_transformations: transformations } : {}),
+    ...defined({ container: containerFor(request) }),
   }
   const whole = {
     ...head,
@@ -254,7 +258,11 @@ function blocksOf(request: AnswerRequest, prefix: PrefixDigest | undefined): Blo
     blocks.push(block)
     prefix?.add('assistant', block.whole)
   }
-  const place = () => ({ turn, index: index++, count, ...(prefix ? { model, prefix: prefix.now() } : {}) })
+  const { account } = request.context
+  const place = () => ({
+    ...{ turn, index: index++, count, account },
+    ...(prefix ? { model, prefix: prefix.now() } : {}),
+  })
   if (plan.thinking !== '') push(thinkingBlock(plan.thinking, place()))
   if (plan.redactedThinking) push(wholeBlock({ type: 'redacted_thinking', data: mintRedactedData(place()) }))
   for (const block of serverBlocks(request)) push(block)
@@ -357,7 +365,11 @@ function framesOf(head: JsonObject, blocks: readonly Block[], plan: AnswerPlan):
   const ending: JsonObject[] = [
     {
       type: 'message_delta',
-      delta: { stop_reason: stopReason(plan), stop_sequence: null },
+      delta: {
+        stop_reason: stopReason(plan),
+        stop_sequence: null,
+        ...defined({ container: head.container }),
+      },
       usage,
     },
     { type: 'message_stop' },

@@ -15,7 +15,7 @@ export function serverBlocks(request: AnswerRequest): Block[] {
   const { plan, body } = request
   const code = declares(body, 'code_execution') ? plan.code : undefined
   return [
-    ...(plan.serverTool ? scriptedBlocks(plan.serverTool) : []),
+    ...(plan.serverTool ? scriptedBlocks(plan.serverTool, pendingId(body)) : []),
     ...(searches(request) ? searchBlocks(request) : []),
     ...(code ? codeBlocks(code) : []),
   ]
@@ -26,7 +26,28 @@ export function searches({ plan, body }: AnswerRequest): boolean {
   return plan.sources.length > 0 && declares(body, 'web_search')
 }
 
-function scriptedBlocks({ name, input = {}, result }: NonNullable<AnswerPlan['serverTool']>): Block[] {
+/** The code of an earlier answer that waits for a tool of the client. */
+function pendingId(body: JsonObject): unknown {
+  const blocks = listOf(body.messages).flatMap(message => listOf(objectOf(message).content).map(objectOf))
+  const found = new Set(blocks.map(({ tool_use_id: id }) => id))
+  return blocks.findLast(({ type, id }) => type === 'server_tool_use' && !found.has(id))?.id
+}
+
+/** The sandbox of code that ran or waits: that of the request, or a new one. */
+export function containerFor({ plan, body }: AnswerRequest): JsonObject | undefined {
+  if (!declares(body, 'code_execution') || (!plan.code && !plan.serverTool)) return undefined
+  const id = textOf(body.container) || `container_01${freshToken(22)}`
+  return { id, expires_at: new Date(Date.now() + 600_000).toISOString() }
+}
+
+function scriptedBlocks(
+  { name, input = {}, result }: NonNullable<AnswerPlan['serverTool']>,
+  pending: unknown,
+): Block[] {
+  if (pending !== undefined && result !== undefined) {
+    const answer = { type: `${name}_tool_result`, tool_use_id: pending, content: result }
+    return [{ whole: answer, start: answer, deltas: [] }]
+  }
   const content = result === undefined ? undefined : { type: `${name}_tool_result`, content: result }
   return serverTool(name, input, content)
 }

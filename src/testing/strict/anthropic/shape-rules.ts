@@ -1,4 +1,5 @@
 /** Anthropic's checks of fields and blocks, in the words of its validator: a path, then what was expected. */
+import { isBase64 } from '../../../base/base64.js'
 import { own } from '../../../base/own.js'
 import { isObject, type JsonObject, listOf, objectOf, textOf } from '../json.js'
 import { firstOf, type JudgeContext, type Rule, type Violation } from '../violation.js'
@@ -214,7 +215,8 @@ function sourceFault(source: JsonObject, path: string): Violation | undefined {
       `${path}.base64.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'`,
     )
   }
-  return /^[A-Za-z0-9+/]+={0,2}$/.test(textOf(source.data))
+  const data = textOf(source.data)
+  return data !== '' && isBase64(data)
     ? undefined
     : refuse('A-schema', `${path}.base64.data: Invalid base64 data`)
 }

@@ -3,6 +3,7 @@
  * block belongs to, where it stood there, and how many there were: so an edited, dropped or reordered block
  * is distinguished from one that Claude never issued.
  */
+import { defined } from '../../../base/defined.js'
 import { type JsonObject, textOf } from '../json.js'
 import { freshNonce, mintSeal, openSeal, type SealClaims, sealCovers } from '../seal.js'
 
@@ -13,6 +14,8 @@ export interface ThinkingPlace {
   readonly count: number
   /** The model that made it, and what it is bound to, from Claude 5.1 on. */
   readonly model?: string
+  /** The account that it was made for. */
+  readonly account?: string | undefined
   readonly prefix?: { readonly full: string; readonly bare: string }
 }
 
@@ -27,9 +30,9 @@ export function mintRedactedData(place: ThinkingPlace = { turn: freshNonce(), in
   return mintSeal('anthropic', { use: 'redacted', ...claimsOf(place) }, '')
 }
 
-function claimsOf({ turn, index, count, model, prefix }: ThinkingPlace): SealClaims {
+function claimsOf({ turn, index, count, model, account, prefix }: ThinkingPlace): SealClaims {
   const bound = prefix === undefined ? {} : { full: prefix.full, bare: prefix.bare }
-  return { turn, index, count, ...(model === undefined ? {} : { model }), ...bound }
+  return { turn, index, count, ...defined({ model, account }), ...bound }
 }
 
 export interface OpenedThinking extends ThinkingPlace {
@@ -47,6 +50,7 @@ export function openThinking(block: JsonObject): OpenedThinking | undefined {
     index: Number(claims.index),
     count: Number(claims.count),
     ...(claims.model === undefined ? {} : { model: String(claims.model) }),
+    ...(claims.account === undefined ? {} : { account: String(claims.account) }),
     ...(claims.full === undefined
       ? {}
       : { prefix: { full: String(claims.full), bare: String(claims.bare) } }),

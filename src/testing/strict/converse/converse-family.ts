@@ -11,12 +11,14 @@ import {
   splitEvery,
 } from '../family.js'
 import { estimateTokens, isObject, type JsonObject, listOf, objectOf, textOf } from '../json.js'
+import { converseMedia } from '../media/media-words.js'
 import type { Fault, RequestSummary, SummaryMessage } from '../script.js'
 import { freshToken } from '../seal.js'
 import { applyRules, type Rule } from '../violation.js'
 import {
   alternates,
   blocksKnown,
+  documentsNamed,
   endsWithUser,
   fitsWindow,
   idsLegal,
@@ -33,11 +35,13 @@ import {
 const RULES: readonly Rule[] = [
   keysKnown,
   blocksKnown,
+  documentsNamed,
   startsWithUser,
   alternates,
   nothingBlank,
   idsLegal,
   toolsDefined,
+  converseMedia,
   resultsMatch,
   endsWithUser,
   resultsAlone,

@@ -76,6 +76,21 @@ function fileFault(block: JsonObject, at: string): Violation | undefined {
   )
 }
 
+/** B14: over the whole request, whatever the case. */
+export const documentsNamed: Rule = body => {
+  const taken = new Set<string>()
+  return firstOf(readMessages(body), ({ blocks }) =>
+    firstOf(blocks, block => {
+      const name = textOf(objectOf(block.document).name).toLowerCase()
+      if (name === '' || !taken.has(name)) {
+        taken.add(name)
+        return undefined
+      }
+      return refuse('B14', "Messages can't contain duplicate document names.")
+    }),
+  )
+}
+
 /** B1. */
 export const startsWithUser: Rule = body => {
   const [first] = readMessages(body)

@@ -1,5 +1,6 @@
 import type { Answer, AnswerPlan, AnswerRequest, Family, Frame, HttpError, Route } from '../family.js'
 import { estimateTokens, isObject, type JsonObject, listOf, objectOf, textOf } from '../json.js'
+import { geminiMedia } from '../media/media-words.js'
 import type { Fault, RequestSummary, SummaryMessage } from '../script.js'
 import { freshToken } from '../seal.js'
 import { applyRules, type Rule, type Violation } from '../violation.js'
@@ -41,6 +42,7 @@ const RULES: readonly Rule[] = [
   namesLegal,
   toolsConsistent,
   responseMediaSupported,
+  geminiMedia,
   rolesKnown,
   endsWithUser,
   startsWithUser,
@@ -279,7 +281,7 @@ function callParts({ plan, context }: AnswerRequest): Part[] {
     const functionCall = { ...identity, name: call.name, args: call.args }
     // Only the first call of a step is signed, however many there are.
     if (index > 0 || !signs) return { functionCall }
-    return { functionCall, thoughtSignature: mintCallSignature({ ...call, ...identity }) }
+    return { functionCall, thoughtSignature: mintCallSignature({ ...call, ...identity }, context.account) }
   })
 }
 
@@ -302,7 +304,7 @@ function streamedParts(request: AnswerRequest, calls: readonly Part[]): { body: 
 /** Gemini 3 signs a text answer too, in a stream on an empty last part. */
 function textSignature({ plan, context }: AnswerRequest): Part {
   if (context.profile === 'gemini-2' || plan.toolCalls.length > 0) return {}
-  return { thoughtSignature: mintTextSignature() }
+  return { thoughtSignature: mintTextSignature(context.account) }
 }
 
 function thoughtParts({ plan, body }: AnswerRequest): Part[] {
@@ -315,7 +317,8 @@ function thoughtParts({ plan, body }: AnswerRequest): Part[] {
 function codeParts({ plan, body, context }: AnswerRequest): Part[] {
   if (plan.code === undefined || !declares(body, ['codeExecution'])) return []
   const { code, output } = plan.code
-  const signature = context.profile === 'gemini-2' ? {} : { thoughtSignature: mintTextSignature() }
+  const signature =
+    context.profile === 'gemini-2' ? {} : { thoughtSignature: mintTextSignature(context.account) }
   return [
     { executableCode: { language: 'PYTHON', code }, ...signature },
     { codeExecutionResult: { outcome: 'OUTCOME_OK', output } },

@@ -3,6 +3,7 @@
  * Field names may come in camel case or in snake case; errors always speak snake case. All faults are
  * reported together, one per line.
  */
+import { isEitherBase64 } from '../../../base/base64.js'
 import { isObject, type JsonObject } from '../json.js'
 
 export interface ProtoMessage {
@@ -100,7 +101,7 @@ function scalarFault(field: ProtoField, content: unknown): string | undefined {
     case 'number':
       return typeof content === 'number' || isNumeric(content) ? undefined : 'TYPE_DOUBLE'
     case 'bytes':
-      return typeof content === 'string' && isBase64(content) ? undefined : 'TYPE_BYTES'
+      return typeof content === 'string' && isBytes(content) ? undefined : 'TYPE_BYTES'
     case 'struct':
       return isObject(content) ? undefined : STRUCT
     case 'enum':
@@ -120,8 +121,8 @@ function isNumeric(content: unknown): boolean {
 }
 
 /** Both alphabets are read, padded or not. */
-function isBase64(text: string): boolean {
-  return /^[A-Za-z0-9+/_-]*={0,2}$/.test(text) && text.replace(/=+$/, '').length % 4 !== 1
+function isBytes(text: string): boolean {
+  return isEitherBase64(text) && text.replace(/=+$/, '').length % 4 !== 1
 }
 
 function unknownName(name: string, path: string, reason: string): ProtoFault {

@@ -174,7 +174,7 @@ export const signaturesGenuine: Rule = (body, context) => {
   return firstPart(body, (content, part) => {
     if (part.signature === undefined || part.signature === null || content.index < from) return undefined
     if (context.opaque && isBase64(part.signature)) return undefined
-    const state = signatureState(part.signature, part.call)
+    const state = signatureState(part.signature, part.call, context.account)
     if (state === 'foreign') return refuse('G10', 'Corrupted thought signature.')
     if (state === 'misplaced' && context.reading === 'strict' && context.profile !== 'gemini-2') {
       return refuse('G10', 'Invalid thought signature.')

@@ -70,13 +70,15 @@ export const deepseekPairs: Rule = (body, context) => {
 export const deepseekReasoning: Rule = body =>
   firstOf(readMessages(body), message => {
     if (!hasCalls(message) || typeof message.raw.reasoning_content === 'string') return undefined
-    return refuseDeepseek(
-      'X1',
-      'The `reasoning_content` in the thinking mode must be passed back to the API.',
-    )
+    return lostReasoning(message.index)
   })
 
-export function refuseDeepseek(code: string, message: string): Violation {
+export function lostReasoning(index: number): Violation {
+  const words = 'The `reasoning_content` in the thinking mode must be passed back to the API.'
+  return { ...refuseDeepseek('X1', words), place: `messages[${index}]` }
+}
+
+function refuseDeepseek(code: string, message: string): Violation {
   return { code, status: 400, message, param: null, errorCode: 'invalid_request_error' }
 }
 

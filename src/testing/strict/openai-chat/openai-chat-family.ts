@@ -8,6 +8,7 @@ import {
   splitEvery,
 } from '../family.js'
 import { estimateTokens, type JsonObject, objectOf } from '../json.js'
+import { openaiMedia } from '../media/media-words.js'
 import type { StrictProfile } from '../profile.js'
 import type { Quirk } from '../script.js'
 import { freshNonce, freshToken } from '../seal.js'
@@ -36,6 +37,17 @@ import {
   toolMessagesNamed,
 } from './conversation-rules.js'
 import { chatFault, chatNotFound, chatRefusal, chatStreamError, overflowOf } from './errors.js'
+import {
+  type Details,
+  detailsGenuine,
+  detailsPresent,
+  detailsReturned,
+  extraContentSigned,
+  mintDetailedId,
+  mintDetails,
+  mintExtraContent,
+} from './gateway-rules.js'
+import { hostedNotEmpty, hostedPairs, parametersGiven } from './hosted-rules.js'
 import {
   mistralAssistantContent,
   mistralCallForms,
@@ -83,6 +95,7 @@ const OPENAI_RULES: readonly Rule[] = [
   toolTypes,
   rolesKnown,
   imagesFromUser,
+  openaiMedia,
   contentPresent,
   toolMessagesNamed,
   callsPaired,
@@ -90,7 +103,23 @@ const OPENAI_RULES: readonly Rule[] = [
 ]
 
 /** Servers that put a history through the model's chat template. */
-const TEMPLATED: readonly Rule[] = [vllmRequest, vllmArguments, vllmImages, vllmAlternates]
+const TEMPLATED: readonly Rule[] = [vllmRequest, vllmArguments, vllmImages, openaiMedia, vllmAlternates]
+
+/** What the makers' own APIs check besides. */
+const HOSTED: readonly Rule[] = [hostedPairs, hostedNotEmpty]
+
+/** What every gateway checks before a maker's own server does. */
+const GATEWAY: readonly Rule[] = [
+  hasModel,
+  hasMessages,
+  messageTypes,
+  toolTypes,
+  rolesKnown,
+  openaiMedia,
+  contentPresent,
+  toolMessagesNamed,
+  callsPaired,
+]
 
 /** The rules of each server, in the order in which it checks. */
 const RULES: Partial<Readonly<Record<StrictProfile, readonly Rule[]>>> = {
@@ -102,19 +131,32 @@ const RULES: Partial<Readonly<Record<StrictProfile, readonly Rule[]>>> = {
     mistralCounts,
     mistralAssistantContent,
     mistralCallForms,
+    openaiMedia,
     mistralIdsMatch,
     mistralWindow,
   ],
   'deepseek-thinking': [deepseekDeserializes, deepseekPairs, deepseekReasoning, windowOf],
   'deepseek-v4': [deepseekDeserializes, deepseekPairs, deepseekAllReasoning, windowOf, thoughtsReturned],
-  kimi: [...TEMPLATED, callsPaired, kimiReasoning, windowOf, thoughtsReturned],
-  glm: [...TEMPLATED, windowOf, thoughtsReturned],
-  qwen: [...TEMPLATED, windowOf, thoughtsReturned],
-  minimax: [...TEMPLATED, windowOf, thoughtsReturned],
+  kimi: [...TEMPLATED, ...HOSTED, kimiReasoning, windowOf, thoughtsReturned],
+  glm: [...TEMPLATED, ...HOSTED, windowOf, thoughtsReturned],
+  qwen: [...TEMPLATED, ...HOSTED, windowOf, thoughtsReturned],
+  minimax: [...TEMPLATED, ...HOSTED, parametersGiven, windowOf, thoughtsReturned],
+  cohere: [...GATEWAY, hostedNotEmpty, windowOf],
   'mistral-template': [...TEMPLATED, mistralTemplate, windowOf],
-  groq: [groqRequest, groqProperties, groqPairs, windowOf],
+  'compatible-gemini': [...GATEWAY, extraContentSigned, windowOf],
+  openrouter: [...GATEWAY, detailsGenuine, windowOf, detailsReturned],
+  'openrouter-gemini': [...GATEWAY, detailsPresent, windowOf],
+  groq: [groqRequest, groqProperties, openaiMedia, groqPairs, windowOf],
   vllm: [...TEMPLATED, windowOf],
-  ollama: [ollamaRequest, ollamaContent, ollamaArguments, ollamaImages, windowOf, ollamaToolText],
+  ollama: [
+    ollamaRequest,
+    ollamaContent,
+    ollamaArguments,
+    ollamaImages,
+    openaiMedia,
+    windowOf,
+    ollamaToolText,
+  ],
 }
 
 /** Chat Completions, as OpenAI and the servers compatible with it understand it. */
@@ -157,12 +199,14 @@ interface Call {
   readonly id: string
   readonly name: string
   readonly arguments: string
+  readonly extraContent?: JsonObject
 }
 
 interface Writing {
   readonly request: AnswerRequest
   readonly quirks: ReadonlySet<Quirk>
   readonly calls: readonly Call[]
+  readonly details: Details
   readonly head: JsonObject
   readonly finish: string
   readonly usage: JsonObject
@@ -173,6 +217,7 @@ const HABITS: Partial<Readonly<Record<StrictProfile, readonly Quirk[]>>> = {
   mistral: ['calls-with-finish', 'usage-on-finish'],
   'deepseek-thinking': ['usage-on-finish'],
   'deepseek-v4': ['usage-on-finish'],
+  'compatible-gemini': ['whole-arguments', 'index-missing'],
   groq: ['whole-arguments'],
   ollama: ['whole-arguments'],
 }
@@ -180,10 +225,15 @@ const HABITS: Partial<Readonly<Record<StrictProfile, readonly Quirk[]>>> = {
 function renderChat(request: AnswerRequest): Answer {
   const { plan, summary, context } = request
   const habits = HABITS[context.profile] ?? []
+  const calls = callsOf(request)
   const writing: Writing = {
     request,
     quirks: new Set([...habits, ...request.quirks]),
-    calls: callsOf(request),
+    calls,
+    details: mintDetails(
+      request,
+      calls.map(({ id }) => id),
+    ),
     head: {
       id: `chatcmpl-${freshToken(29)}`,
       created: Math.floor(Date.now() / 1000),
@@ -199,17 +249,23 @@ function renderChat(request: AnswerRequest): Answer {
   }
 }
 
-function callsOf({ plan, context }: AnswerRequest): Call[] {
+function callsOf(request: AnswerRequest): Call[] {
+  const { plan, context, summary } = request
   return plan.toolCalls.map((call, index) => {
     const text = JSON.stringify(call.args)
     return {
       index,
       id:
         call.id ??
-        (ECHOED.has(context.profile) && plan.thinking !== ''
-          ? mintReasonedId(plan.thinking)
-          : callId(context.profile)),
+        (plan.thinking !== '' && context.profile === 'openrouter'
+          ? mintDetailedId(plan.thinking, summary.model, context.account)
+          : ECHOED.has(context.profile) && plan.thinking !== ''
+            ? mintReasonedId(plan.thinking)
+            : callId(context.profile)),
       name: call.name,
+      ...(context.profile === 'compatible-gemini' && index === 0
+        ? { extraContent: mintExtraContent(request) }
+        : {}),
       // The model stopped in the middle of its call.
       arguments: plan.finish === 'malformed-call' ? text.slice(0, Math.max(1, text.length - 2)) : text,
     }
@@ -226,6 +282,10 @@ function callId(profile: StrictProfile): string {
       return freshToken(9)
     case 'vllm':
       return `chatcmpl-tool-${freshNonce(32)}`
+    case 'compatible-gemini':
+      return freshToken(8).toLowerCase()
+    case 'openrouter-gemini':
+      return `tool_${freshToken(20)}`
     case 'ollama':
       return `call_${freshToken(8).toLowerCase()}`
     case 'deepseek-thinking':
@@ -267,16 +327,28 @@ function reasoningField({ context, plan }: AnswerRequest): string | undefined {
   if (plan.thinking === '') return undefined
   if (ECHOED.has(context.profile)) return 'reasoning_content'
   if (context.profile === 'deepseek-thinking' || context.profile === 'vllm') return 'reasoning_content'
-  return context.profile === 'ollama' || context.profile === 'groq' ? 'reasoning' : undefined
+  return REASONS.has(context.profile) ? 'reasoning' : undefined
 }
 
-function wholeAnswer({ request, head, calls, usage }: Writing, finish: string | null): JsonObject {
+/** Servers whose field for thoughts is `reasoning`. */
+const REASONS: ReadonlySet<StrictProfile> = new Set(['ollama', 'groq', 'openrouter', 'openrouter-gemini'])
+
+/** An answer without calls is signed as a whole. */
+function messageExtra({ request, calls }: Writing): JsonObject {
+  const isSigned = request.context.profile === 'compatible-gemini' && calls.length === 0
+  return isSigned ? { extra_content: mintExtraContent(request) } : {}
+}
+
+function wholeAnswer(writing: Writing, finish: string | null): JsonObject {
+  const { request, head, calls, details, usage } = writing
   const { plan } = request
   const reasoning = reasoningField(request)
   const message = {
     role: 'assistant',
     content: plan.text === '' && calls.length > 0 ? null : plan.text,
     ...(reasoning === undefined ? {} : { [reasoning]: plan.thinking }),
+    ...(details.whole.length === 0 ? {} : { reasoning_details: details.whole }),
+    ...messageExtra(writing),
     ...(calls.length === 0 ? {} : { tool_calls: calls.map(wholeCall) }),
     ...(request.context.profile === 'openai-chat' ? { refusal: null } : {}),
   }
@@ -285,7 +357,9 @@ function wholeAnswer({ request, head, calls, usage }: Writing, finish: string | 
 }
 
 function wholeCall(call: Call): JsonObject {
-  return { id: call.id, type: 'function', function: { name: call.name, arguments: call.arguments } }
+  const { id, name, extraContent } = call
+  const extra = extraContent === undefined ? {} : { extra_content: extraContent }
+  return { id, type: 'function', function: { name, arguments: call.arguments }, ...extra }
 }
 
 function frames(writing: Writing): Frame[] {
@@ -321,7 +395,9 @@ function deltas(writing: Writing): JsonObject[] {
   const parts: JsonObject[] = [
     role,
     ...(reasoning === undefined ? [] : [{ [reasoning]: request.plan.thinking }]),
+    ...writing.details.fragments.map(detail => ({ reasoning_details: [detail] })),
     ...request.plan.deltas.map(content => ({ content })),
+    ...[messageExtra(writing)].filter(({ extra_content: extra }) => extra !== undefined),
     ...(quirks.has('calls-with-finish') ? [] : calls.flatMap(call => callDeltas(call, quirks))),
   ]
   return quirks.has('role-in-every-delta') ? parts.map(part => ({ role: 'assistant', ...part })) : parts

@@ -1,6 +1,8 @@
 /** OpenAI's checks of a chat request, in the order of its validator: keys, types, bounds, tools, roles. */
+import { isBase64, readDataUrl } from '../../../base/base64.js'
 import { isObject, type JsonObject, listOf, objectOf, textOf } from '../json.js'
-import { firstOf, type Rule, type Violation } from '../violation.js'
+import type { StrictProfile } from '../profile.js'
+import { firstOf, type JudgeContext, type Rule, type Violation } from '../violation.js'
 import { type ReadCall, type ReadMessage, readMessages } from './messages.js'
 import {
   badPattern,
@@ -28,6 +30,13 @@ const MESSAGE_KEYS = new Set(
   'role content name tool_calls tool_call_id refusal audio function_call annotations'.split(' '),
 )
 
+/** What gateways take besides. */
+const GATEWAY_KEYS: Partial<Readonly<Record<StrictProfile, readonly string[]>>> = {
+  'compatible-gemini': ['extra_content'],
+  openrouter: ['reasoning', 'reasoning_details'],
+  'openrouter-gemini': ['reasoning', 'reasoning_details'],
+}
+
 const ROLES = ['system', 'assistant', 'user', 'function', 'tool', 'developer']
 const PART_TYPES = ['text', 'image_url', 'input_audio', 'refusal', 'audio', 'file']
 
@@ -52,14 +61,17 @@ export const messageTypes: Rule = (body, context) => {
     isObject(message) ? undefined : wrongType('C-schema', `messages[${index}]`, 'an object', message),
   )
   if (broken !== undefined) return broken
-  return firstOf(readMessages(body), message => messageFault(message, context.reading === 'lenient'))
+  return firstOf(readMessages(body), message => messageFault(message, context))
 }
 
-function messageFault(message: ReadMessage, lenient: boolean): Violation | undefined {
+function messageFault(message: ReadMessage, { reading, profile }: JudgeContext): Violation | undefined {
   const path = `messages[${message.index}]`
   if (message.role === undefined) return missing('C-schema', `${path}.role`)
-  const unknown = Object.keys(message.raw).find(key => !MESSAGE_KEYS.has(key))
-  if (unknown !== undefined && !lenient) return unknownParameter('C-schema', `${path}.${unknown}`)
+  const unknown = Object.keys(message.raw).find(
+    key => !MESSAGE_KEYS.has(key) && !GATEWAY_KEYS[profile]?.includes(key),
+  )
+  if (unknown !== undefined && reading !== 'lenient')
+    return unknownParameter('C-schema', `${path}.${unknown}`)
   return contentFault(message, path) ?? callListFault(message, path) ?? callIdFault(message.raw, path)
 }
 
@@ -88,14 +100,18 @@ function partFault(part: JsonObject, path: string): Violation | undefined {
     return wrongType('C-schema', `${path}.image_url`, 'an object', part.image_url)
   const url = textOf(part.image_url.url)
   if (url === '') return missing('C-schema', `${path}.image_url.url`)
-  if (/^https?:\/\//.test(url) || /^data:image\/[a-z+.-]+;base64,[A-Za-z0-9+/]+=*$/.test(url))
-    return undefined
+  if (/^https?:\/\//.test(url) || isImageUrl(url)) return undefined
   return refuse(
     'C-schema',
     `Invalid '${path}.image_url.url'. Expected a base64-encoded data URL with an image MIME type (e.g. 'data:image/png;base64,aW1nIGJ5dGVzIGhlcmU='), but got an invalid value.`,
     `${path}.image_url.url`,
     'invalid_value',
   )
+}
+
+function isImageUrl(url: string): boolean {
+  const { mimeType = '', data = '' } = readDataUrl(url) ?? {}
+  return /^image\/[a-z+.-]+$/.test(mimeType) && data !== '' && isBase64(data)
 }
 
 /** C7, C4, C5 and the types of a call. */

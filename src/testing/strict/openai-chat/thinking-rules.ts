@@ -6,7 +6,7 @@
 import { textOf } from '../json.js'
 import { freshNonce, shortMac } from '../seal.js'
 import { firstOf, type Rule, type Violation } from '../violation.js'
-import { refuseDeepseek } from './compatible-rules.js'
+import { lostReasoning } from './compatible-rules.js'
 import { hasCalls, readMessages } from './messages.js'
 
 /** The id of a call that came with thoughts. */
@@ -55,10 +55,7 @@ export const deepseekAllReasoning: Rule = (body, context) => {
   return firstOf(readMessages(body), message => {
     if (message.role !== 'assistant' || !(declares || hasCalls(message))) return undefined
     if (typeof message.raw.reasoning_content === 'string') return undefined
-    return refuseDeepseek(
-      'X1',
-      'The `reasoning_content` in the thinking mode must be passed back to the API.',
-    )
+    return lostReasoning(message.index)
   })
 }
 

@@ -7,6 +7,7 @@
  */
 import { estimateTokens, type JsonObject, objectOf, textOf } from '../json.js'
 import { refuse } from '../openai-chat/words.js'
+import { sealOpensFor } from '../seal.js'
 import { firstOf, type JudgeContext, type Rule, type Violation } from '../violation.js'
 import {
   groupOf,
@@ -63,7 +64,13 @@ export const reasoningGenuine: Rule = (body, context) =>
     if (typeOf(item) !== 'reasoning' || blob === '' || context.opaque) return undefined
     const claims = openEncryptedContent(blob)
     const early = claims?.stage === 'added' && context.reading === 'strict'
-    if (claims === undefined || early || (claims.maker ?? 'openai-responses') !== context.profile) {
+    const isElsewhere = claims !== undefined && !sealOpensFor(context.account, claims)
+    if (
+      claims === undefined ||
+      isElsewhere ||
+      early ||
+      (claims.maker ?? 'openai-responses') !== context.profile
+    ) {
       return unverified(shortened(blob), 'Encrypted content could not be decrypted or parsed.')
     }
     const id = textOf(item.id)

@@ -3,6 +3,7 @@
  * whether that answer was stored, and whether it began with reasoning, and proves it with a MAC: so a
  * request can be judged without any memory, even by another process.
  */
+import { defined } from '../../../base/defined.js'
 import { type JsonObject, listOf, objectOf, textOf } from '../json.js'
 import { mintSeal, openSeal, type SealClaims, shortMac } from '../seal.js'
 import { readOnce } from '../violation.js'
@@ -46,9 +47,9 @@ export function mintEncryptedContent(
   id: string,
   stage: 'added' | 'done' = 'done',
   nonce = '',
-  maker = 'openai-responses',
+  { maker = 'openai-responses', account }: { maker?: string; account?: string | undefined } = {},
 ): string {
-  return mintSeal('openai', { use: 'reasoning', id, stage, nonce, maker }, '')
+  return mintSeal('openai', { use: 'reasoning', id, stage, nonce, maker, ...defined({ account }) }, '')
 }
 
 export function openEncryptedContent(blob: unknown): SealClaims | undefined {

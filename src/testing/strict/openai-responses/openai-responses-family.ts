@@ -7,6 +7,7 @@ import {
   splitEvery,
 } from '../family.js'
 import { estimateTokens, isObject, type JsonObject, listOf, objectOf, textOf } from '../json.js'
+import { openaiMedia } from '../media/media-words.js'
 import { chatFault, chatNotFound, chatRefusal } from '../openai-chat/errors.js'
 import { describeModel, routeModels } from '../openai-chat/openai-chat-family.js'
 import { contentText, parsed } from '../openai-chat/summarize.js'
@@ -35,6 +36,7 @@ const RULES: readonly Rule[] = [
   inputTypes,
   optionsInBounds,
   toolTypes,
+  openaiMedia,
   previousExists,
   itemsExist,
   reasoningGenuine,
@@ -220,8 +222,9 @@ function itemsOf(request: AnswerRequest): Writing[] {
 
 function reasoning({ plan, body, context }: AnswerRequest, id: string): Writing {
   const encrypted = listOf(body.include).includes('reasoning.encrypted_content')
+  const maker = { maker: context.profile, account: context.account }
   const blob = (stage: 'added' | 'done') =>
-    encrypted ? { encrypted_content: mintEncryptedContent(id, stage, freshNonce(16), context.profile) } : {}
+    encrypted ? { encrypted_content: mintEncryptedContent(id, stage, freshNonce(16), maker) } : {}
   const shown = objectOf(body.reasoning).summary != null
   const part = { type: 'summary_text', text: plan.thinking }
   const place = { item_id: id, summary_index: 0 }

@@ -1,0 +1,158 @@
+// The one retry of a request that was refused for a picture: paid for once, remembered for the session, and never made for
+// anything else.
+import { expect, onTestFinished, test } from 'vitest'
+import type { StrictStep } from '../../src/entries/testing.js'
+import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
+import { openStore } from '../../src/store/open-store.js'
+import { startStrictProvider } from '../../src/testing/start-strict-provider.js'
+import { defineTool } from '../../src/tool.js'
+import { providerFor } from '../support/every-profile.js'
+import { png } from '../support/pictures.js'
+import { brokenPairs, type SentRecord } from '../support/steady.js'
+import { temporaryFolder } from '../support/temporary-folder.js'
+
+const key = { appName: 'lango', userId: 'user', sessionId: 's' }
+const BROKEN = Buffer.from('no picture').toString('base64')
+const model = 'main/claude-sonnet-4-6'
+
+async function server(script: (index: number) => StrictStep = () => ({ text: 'ok' })) {
+  const started = await startStrictProvider({
+    ...{ profile: 'anthropic-4.6', limits: 'strict', script: (_, index) => script(index) },
+  })
+  onTestFinished(() => started.close())
+  return started
+}
+
+async function start(baseUrl: string, store = 'memory:', more: object = {}): Promise<Runtime> {
+  return createRuntime({
+    store,
+    providers: { main: providerFor('anthropic-4.6', baseUrl) },
+    agent: { name: 'root', model, ...more },
+  })
+}
+
+const say = (runtime: Runtime, text: string, ...pictures: string[]) =>
+  runtime.runAndCollect({
+    sessionId: key.sessionId,
+    text,
+    parts: pictures.map(data => ({ inlineData: { mimeType: 'image/png', data } })),
+  })
+
+test('a refused picture is paid for once, also after a restart', async () => {
+  const folder = await temporaryFolder()
+  const { baseUrl, requests, violations } = await server()
+  for (let process = 0; process < 3; process++) {
+    const runtime = await start(baseUrl, `sqlite:${folder}/lango.db`)
+    const first = await say(runtime, 'look', ...(process === 0 ? [BROKEN] : []))
+    expect(first.text).toBe('ok')
+    expect((await say(runtime, 'and?')).text).toBe('ok')
+    await runtime.close()
+  }
+  expect(violations.map(({ message }) => message)).toEqual(['Could not process image'])
+  expect(requests).toHaveLength(7)
+  for (const { body } of requests.slice(1)) expect(JSON.stringify(body)).not.toContain(BROKEN)
+})
+
+test('the retry is in the stored requests, with the words of the provider', async () => {
+  const { baseUrl } = await server()
+  const runtime = await start(baseUrl)
+  const { runId } = await say(runtime, 'look', BROKEN)
+  const inspection = await runtime.inspect(runId)
+  const kinds = inspection?.steps.map(({ repairs }) => repairs.map(({ kind }) => kind))
+  expect(kinds?.[0]).toEqual([])
+  expect(kinds?.[1]).toContain('refused-by-provider')
+  const receipt = inspection?.steps[1]?.repairs.find(({ kind }) => kind === 'refused-by-provider')
+  expect(receipt?.detail).toContain('“Could not process image”')
+  await runtime.close()
+})
+
+test('every request extends the one before it, or a receipt says why not', async () => {
+  const folder = await temporaryFolder()
+  const { baseUrl } = await server()
+  const runtime = await start(baseUrl, `sqlite:${folder}/lango.db`)
+  for (const pictures of [[png()], [BROKEN], [], [png({ fill: 2 })], [png({ width: 9000 })], []])
+    expect((await say(runtime, 'look', ...pictures)).text).toBe('ok')
+  await runtime.close()
+  const store = await openStore(`sqlite:${folder}/lango.db`)
+  const all: SentRecord[] = []
+  for (const { runId } of (await store.runs.listRuns(key, { limit: 100 })).toReversed())
+    for (const { record } of await store.runs.readRequests(runId)) all.push(record as unknown as SentRecord)
+  await store.close()
+  expect(all).toHaveLength(7)
+  expect(brokenPairs(all)).toEqual([])
+})
+
+test('a request that is refused again without the newest picture is not sent a third time', async () => {
+  const { baseUrl, requests } = await server()
+  const other = await startStrictProvider({ profile: 'gemini-3', script: () => ({ text: 'seen' }) })
+  onTestFinished(() => other.close())
+  const runtime = await createRuntime({
+    store: 'memory:',
+    providers: { main: providerFor('anthropic-4.6', baseUrl), other: providerFor('gemini-3', other.baseUrl) },
+    agent: { name: 'root', model },
+  })
+  onTestFinished(() => runtime.close())
+  const picture = (text: string) => [{ inlineData: { mimeType: 'image/png', data: btoa(text) } }]
+  const look = { sessionId: 's', text: 'look' }
+  await runtime.runAndCollect({ ...look, parts: picture('old'), model: 'other/gemini-3.5-flash' })
+  await expect(runtime.runAndCollect({ ...look, parts: picture('new') })).rejects.toThrow(
+    'Could not process image',
+  )
+  expect(requests).toHaveLength(2)
+  expect(JSON.stringify(requests[1]?.body)).toContain(btoa('old'))
+})
+
+test('a text that quotes a refusal is no refusal of a picture', async () => {
+  const started = await startStrictProvider({
+    ...{ profile: 'anthropic-4.6', script: () => ({ text: 'ok' }), models: ['another'], platform: 'bedrock' },
+  })
+  onTestFinished(() => started.close())
+  const runtime = await createRuntime({
+    store: 'memory:',
+    providers: {
+      main: { type: 'bedrock', apiKey: 'k', region: 'r', baseUrl: started.baseUrl, profile: 'anthropic-4.6' },
+    },
+    agent: { name: 'root', model },
+  })
+  await say(runtime, 'Could not process image', png()).catch(() => undefined)
+  expect(started.requests).toHaveLength(1)
+  await runtime.close()
+})
+
+test('a refused picture of a tool is left out, and its result stays', async () => {
+  const camera = defineTool({
+    name: 'camera',
+    description: 'Takes a picture.',
+    parameters: { type: 'object', properties: {} },
+    effect: 'read',
+    execute: () => ({ note: 'taken', 'lango:media': [{ mimeType: 'image/png', data: BROKEN }] }),
+  })
+  const { baseUrl, requests } = await server(index =>
+    index === 0 ? { toolCalls: [{ name: 'camera', args: {} }] } : { text: 'ok' },
+  )
+  const runtime = await start(baseUrl, 'memory:', { tools: [camera] })
+  expect(await say(runtime, 'look')).toMatchObject({ finishReason: 'stop', text: 'ok' })
+  const last = JSON.stringify(requests.at(-1)?.body)
+  expect(last).toContain('taken')
+  expect(last).toContain('not shown, because the provider refused it')
+  await runtime.close()
+})
+
+test('the retry is held to the budget of the run', async () => {
+  const { baseUrl, requests } = await server()
+  // The first request is in the budget, and the refused one keeps its share of it: nothing is left for another.
+  const runtime = await start(baseUrl)
+  onTestFinished(() => runtime.close())
+  const parts = [{ inlineData: { mimeType: 'image/png', data: BROKEN } }]
+  const poor = runtime.runAndCollect({
+    sessionId: 'a',
+    text: 'look',
+    parts,
+    budget: { perRunUsd: 0.000_001 },
+  })
+  expect(await poor.catch(() => ({ text: '' }))).not.toMatchObject({ text: 'ok' })
+  expect(requests).toHaveLength(0)
+  const rich = await runtime.runAndCollect({ sessionId: 'b', text: 'look', parts, budget: { perRunUsd: 1 } })
+  expect(rich).toMatchObject({ text: 'ok' })
+  expect(requests).toHaveLength(2)
+})
