@@ -1,6 +1,7 @@
 /**
- * How long a command takes to start, against the least that a Node program can take (`node -e 0`). The built
- * package is measured, because that is what people run. Samples take turns, so that a busy moment hits all.
+ * How long a command takes to start, against the least that a Node program can take (`node -e 0`), and how long a store
+ * in memory takes to open. The built package is measured, because that is what people run. Samples take turns, so that a
+ * busy moment hits all.
  *
  *     npm run bench -- cold-start [--json]
  */
@@ -17,6 +18,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const MAIN = join(ROOT, 'dist/cli/main.js')
 const SAMPLES = Number(process.env.LANGO_BENCH_SAMPLES ?? 31)
 const YARDSTICK = 'node -e 0'
+const MEMORY_MS = 3
 
 const report = new Report('cold-start')
 const folder = await mkdtemp(join(tmpdir(), 'lango-bench-'))
@@ -38,6 +40,7 @@ try {
     },
   ]
   measure(programs)
+  await measureMemory()
 } finally {
   await rm(folder, { recursive: true, force: true })
 }
@@ -64,6 +67,21 @@ function measure(programs: readonly Program[]): void {
   for (const { name, limit } of programs) {
     if (limit !== undefined) report.atMost(name, 'ms', median(name), median(YARDSTICK), limit)
   }
+}
+
+/** Opening creates the tables. The driver is loaded before. */
+async function measureMemory(): Promise<void> {
+  const { openStore: openBuilt } = (await import(join(ROOT, 'dist/entries/store.js'))) as {
+    openStore: typeof openStore
+  }
+  const samples: number[] = []
+  for (let round = 0; round <= SAMPLES; round += 1) {
+    const startedAt = performance.now()
+    const store = await openBuilt('memory:')
+    if (round > 0) samples.push(performance.now() - startedAt)
+    await store.close()
+  }
+  report.atMost('a store in memory opens', 'ms', summarize(samples).median, MEMORY_MS, 1)
 }
 
 function start({ name, args, cwd }: Program): number {

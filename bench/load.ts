@@ -16,8 +16,9 @@ import type { SessionStore } from '../src/session/session-store.js'
 import { checkedStore } from '../src/store/checked-store.js'
 import { openStore } from '../src/store/open-store.js'
 import { openPostgres } from '../src/store/postgres.js'
+import { PostgresStore } from '../src/store/postgres-store.js'
 import type { SqlDatabase } from '../src/store/sql-database.js'
-import { openSqlStore } from '../src/store/sql-store.js'
+import { openSqlStore, SqlStore } from '../src/store/sql-store.js'
 import { openSqlite } from '../src/store/sqlite.js'
 import { startPostgres } from '../test/support/postgres-server.js'
 import { interleaved, median, SAMPLES, spread } from './support/interleaved.js'
@@ -67,7 +68,8 @@ interface Place {
 async function countedStore(
   url: string,
 ): Promise<{ store: SessionStore; database: SqlDatabase; counts: Counts }> {
-  const database = url.startsWith('sqlite:')
+  const isFile = url.startsWith('sqlite:')
+  const database = isFile
     ? await openSqlite({ path: url.slice('sqlite:'.length), sync: 'full' })
     : await openPostgres({
         connectionString: url,
@@ -81,7 +83,11 @@ async function countedStore(
     counts.writes += 1
     return write(task)
   }
-  return { store: checkedStore(await openSqlStore(database)), database, counts }
+  return {
+    store: checkedStore(await openSqlStore(database, isFile ? SqlStore : PostgresStore)),
+    database,
+    counts,
+  }
 }
 
 interface Counts {
@@ -235,7 +241,7 @@ async function measureBulk(report: Report, { folder }: Place): Promise<void> {
   const store = await openStore(`sqlite:${folder}/bulk.db`)
   await store.createSession(key)
   const started = performance.now()
-  await store.appendMessages?.(key, messages)
+  await store.appendMessages(key, messages)
   const ours = performance.now() - started
   await store.close()
   const raw = await rawInserts(`${folder}/raw.db`, messages)

@@ -3,6 +3,8 @@
  * library that writes the same events from memory, one by one as its documentation does, and stores nothing.
  * Clients are a process of their own, so that only the server is measured.
  *
+ * And how long a person waits: the time to the first word through the server, beyond that of the model itself.
+ *
  *     npm run bench -- serve [--json]
  */
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -69,6 +71,10 @@ async function measure(): Promise<void> {
     )
     report.atMost('an event of a live run, per stream', 'µs', live.ours * perEvent, live.peer * perEvent, 2)
 
+    report.progress('a first word …')
+    const added = await firstWordAdded()
+    report.atMost('the first word through the server, added (against 15 ms)', 'ms', added, FIRST_WORD_MS, 1)
+
     report.progress('idle streams …')
     const hanging = await ours.client.start('hanging', { text: 'hang' })
     const idleOurs = await heldMemory(`${ours.url}/api/runs/${hanging.runId}/events`)
@@ -85,6 +91,80 @@ async function measure(): Promise<void> {
   report.finish()
   // Sockets of clients that were ended with their process may linger.
   process.exit()
+}
+
+/** The median of the times to the first word through the server, less that of the model's own; taken in turns. */
+async function firstWordAdded(): Promise<number> {
+  const folder = await mkdtemp(join(tmpdir(), 'lango-bench-'))
+  const model = await startSlowModel()
+  const wire = { type: 'openai-compatible', baseUrl: model.url, apiKey: 'k' } as const
+  const runtime = await createRuntime({
+    ...{ store: `sqlite:${folder}/lango.db`, logger: silentLogger, providers: { slow: wire } },
+    agent: { name: 'agent', model: 'slow/m' },
+  })
+  const options = { runtime, port: 0, host: '127.0.0.1', logger: silentLogger, version: 'bench', graceMs: 0 }
+  const server = await serve(options)
+  const times = { ours: [] as number[], model: [] as number[] }
+  for (let round = 0; round < WORD_ROUNDS; round++) {
+    times.ours.push(await firstWordMs(`${server.url}/v1/chat/completions`, 'lango'))
+    times.model.push(await firstWordMs(`${model.url}/chat/completions`, 'm'))
+  }
+  await server.close()
+  await runtime.close()
+  model.close()
+  await rm(folder, { recursive: true, force: true })
+  return median(times.ours.slice(WORD_WARM_UP)) - median(times.model.slice(WORD_WARM_UP))
+}
+
+const FIRST_WORD_MS = 15
+const WORD_ROUNDS = 25
+/** The first requests load code. */
+const WORD_WARM_UP = 5
+
+/** A model that says a word, is silent for a while, and ends. */
+async function startSlowModel() {
+  const app = new Hono()
+  const chunk = (delta: object, finish: string | null = null) =>
+    JSON.stringify({
+      ...{ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm' },
+      choices: [{ index: 0, delta, finish_reason: finish }],
+    })
+  app.post('/chat/completions', c =>
+    streamSSE(c, async stream => {
+      await stream.writeSSE({ data: chunk({ role: 'assistant', content: 'Word. ' }) })
+      await sleep(SILENCE_MS)
+      await stream.writeSSE({ data: chunk({}, 'stop') })
+      await stream.writeSSE({ data: '[DONE]' })
+    }),
+  )
+  const server = serveBare({ fetch: app.fetch, port: 0, hostname: '127.0.0.1', overrideGlobalObjects: false })
+  await once(server, 'listening')
+  const address = server.address()
+  return {
+    url: `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}`,
+    close: () => server.close(),
+  }
+}
+
+const SILENCE_MS = 300
+
+/** The time from a request to the first word of its answer. The answer is read to its end. */
+async function firstWordMs(url: string, model: string): Promise<number> {
+  const messages = [{ role: 'user', content: `go ${Math.random()}` }]
+  const body = JSON.stringify({ model, messages, stream: true })
+  const startedAt = performance.now()
+  const response = await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
+  let foundMs = Number.NaN
+  let text = ''
+  for await (const bytes of response.body ?? []) {
+    text += Buffer.from(bytes).toString()
+    if (Number.isNaN(foundMs) && text.includes('Word. ')) foundMs = performance.now() - startedAt
+  }
+  return foundMs
+}
+
+function median(values: readonly number[]): number {
+  return [...values].sort((one, other) => one - other)[Math.floor(values.length / 2)] ?? Number.NaN
 }
 
 type Ours = Awaited<ReturnType<typeof startOurs>>

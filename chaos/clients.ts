@@ -3,6 +3,8 @@
  * it is acknowledged; it follows its runs through whichever process responds, and reads on where it was cut off.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { RunEvent } from '../src/run/run-event.js'
+import { comesNext } from './check.js'
 import type { Failpoints } from './failpoints.js'
 import type { Fleet } from './fleet.js'
 import { MODEL_PROFILES, modelOf } from './model.js'
@@ -336,10 +338,11 @@ export class Clients {
       const lines = rest.split('\n')
       rest = lines.pop() ?? ''
       for (const line of lines.filter(each => each.startsWith('data: {"'))) {
-        const event = JSON.parse(line.slice('data: '.length)) as FollowedEvent
+        const event = JSON.parse(line.slice('data: '.length)) as RunEvent & FollowedEvent
         const { seq, type } = event
         const last = Math.max(0, ...followed.keys())
-        if (seq !== last + 1) this.#options.wrong('followed', `event ${seq} came after event ${last}`, runId)
+        if (!comesNext(event, last))
+          this.#options.wrong('followed', `event ${seq} came after event ${last}`, runId)
         followed.set(seq, type)
         asked(event)
         if (type === 'run-finish') return true

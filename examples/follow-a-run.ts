@@ -14,7 +14,7 @@ for await (const event of client.follow(runId)) {
   last = event.seq
   console.log(`${String(event.seq).padStart(3)}    ${event.type}`)
   // Leaving the loop closes the connection. The run continues.
-  if (event.seq === 3) break
+  if (event.type === 'tool-call') break
 }
 
 console.log('       … disconnected; the run continues …')

@@ -12,7 +12,7 @@ const SRC = join(ROOT, 'src')
 /** What a command needs before it knows more than its own name, and what it needs to open a store. */
 const GROUPS = {
   start: ['cli/commands.ts', 'cli/command-line.ts', 'cli/version.ts', 'cli/output.ts', 'cli/io.ts'],
-  store: ['cli/sessions.ts', 'store/sqlite.ts', 'store/sql-store.ts', 'store/memory-store.ts'],
+  store: ['cli/sessions.ts', 'store/sqlite.ts', 'store/sql-store.ts', 'store/sqlite-memory.ts'],
 }
 
 /** Writes entries, by default those of package.json, to `outDir`, and what they share to `chunks/` in it. */

@@ -1,4 +1,5 @@
-// Code rules that the linter does not have: no bare errors, no leftover TO-DO comments, no skipped tests.
+// Code rules that the linter does not have: no bare errors, no tests of a dialect's name, no leftover TO-DO comments, no
+// skipped tests.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -8,6 +9,14 @@ const RULES = [
     name: 'no-bare-error',
     pattern: /throw new (Error|TypeError|RangeError)\(/,
     fix: 'throw an AgentError with a code, or use invariant()',
+    tests: false,
+  },
+  {
+    name: 'no-dialect-name',
+    // Code may compare the driver that a URL names, but not ask a database which one it is.
+    pattern:
+      /\bdialect\.name\b|\bname [!=]== '(sqlite|postgres)'|\{[^}]*\bname\b[^}]*\}: Dialect\b|\binstanceof (Sqlite|Postgres)/,
+    fix: 'make the difference a member of Dialect or SqlDatabase',
     tests: false,
   },
   { name: 'no-leftover', pattern: /\b(TODO|FIXME|XXX|HACK)\b/, fix: 'do it, or file an issue', tests: true },

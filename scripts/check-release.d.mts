@@ -5,10 +5,5 @@ export declare function releaseProblems(
     manifest: { version: string; repository?: unknown }
     lock: { version: string }
     changelog: string
-    schema: number
-    fixtures: readonly string[]
   },
 ): string[]
-
-/** The number of migrations, which is the version of the schema. */
-export declare function schemaIn(source: string): number

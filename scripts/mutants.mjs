@@ -53,11 +53,11 @@ const MUTANTS = [
     near: ['test/conformance/store/leases.test.ts', 'test/conformance/store/run-steps.test.ts'],
   }),
   mutant('store/busy-not-checked', 'src/store/sql-append.ts', {
-    from: '  if (fence === undefined && (yield* isTaken(texts, names))) throw sessionBusy(key)\n',
+    from: '  if (yield* isTaken(texts, names)) throw sessionBusy(key)\n',
     to: '',
     near: ['test/conformance/store/leases.test.ts'],
   }),
-  mutant('store/postgres-fence-ignored', 'src/store/sql-append.ts', {
+  mutant('store/postgres-fence-ignored', 'src/store/postgres-store.ts', {
     from: "numbered('EXISTS (SELECT 1 FROM ticket)')",
     to: "numbered('(SELECT count(*) FROM ticket) >= 0')",
     near: ['test/conformance/store/leases.test.ts'],
@@ -115,7 +115,7 @@ const MUTANTS = [
     near: ['src/provider', 'test/cli/lint.test.ts'],
   }),
   mutant('repair/foreign-signature-kept', 'src/provider/repair/strip-signatures.ts', {
-    from: "(part.origin?.vendor ?? 'gemini') !== vendor || ",
+    from: "!isOwnOrigin(part.origin ?? { vendor: 'gemini' }, context) || ",
     to: '',
     near: ['src/provider', 'test/properties', 'test/providers'],
   }),

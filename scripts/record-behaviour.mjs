@@ -178,14 +178,16 @@ function tools() {
 
 /**
  * All tables of a database, with their definitions; JSON in a column is read. The parts of saved requests are cut
- * and packed by their bytes, which ids change, so they are compared put together, as "inspected".
+ * and packed by their bytes, which ids change, so they are compared put together, as "inspected". The tables in which
+ * SQLite keeps the full-text index are its own.
  */
 function dump(file) {
   const { DatabaseSync } = createRequire(join(checkout, 'package.json'))('@photostructure/sqlite')
   const database = new DatabaseSync(file)
   const objects = database.prepare('SELECT type, name, sql FROM sqlite_master ORDER BY name').all()
   const tables = objects.filter(
-    ({ type, name }) => type === 'table' && !/^sqlite_|^lango_run_parts$/.test(name),
+    ({ type, name }) =>
+      type === 'table' && !/^sqlite_|^lango_request_parts$|^lango_memory_search_/.test(name),
   )
   const rows = Object.fromEntries(
     tables.map(({ name }) => [

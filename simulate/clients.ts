@@ -109,7 +109,7 @@ export class Clients {
     const { clock, random, store } = this.#parts
     while (!isOver()) {
       await clock.sleep(LOOK_MS)
-      const runs = (await store.runs.listUnfinished?.({ appName: 'lango' })) ?? []
+      const runs = await store.runs.listUnfinished({ appName: 'lango' })
       for (const { runId, state } of runs) {
         const events = (await store.runs.readEvents(runId)) as unknown as RunEvent[]
         const isWaiting = state === 'waiting'

@@ -31,19 +31,19 @@ export type Mutate = (
   call: Call,
 ) => Promise<unknown> | undefined
 
-/** A mutation of all processes of one simulation. */
-export function mutationOf(mutation: Mutation | undefined, store: SessionStore): Mutate | undefined {
+/** A mutation of all processes of one simulation; each of them has its own store. */
+export function mutationOf(mutation: Mutation | undefined): ((store: SessionStore) => Mutate) | undefined {
   switch (mutation) {
     case undefined:
     case 'blind-retry':
     case 'early-answer':
       return undefined
     case 'unrecorded-start':
-      return unrecordedStart
+      return () => unrecordedStart
     case 'no-fence':
-      return withoutFence(store)
+      return withoutFence()
     case 'second-run':
-      return secondRun
+      return () => secondRun
   }
 }
 
@@ -58,17 +58,17 @@ const unrecordedStart: Mutate = (name, [step], method, call) => {
 }
 
 /** A message that the store refuses is stored all the same, with the fence of the newest lease or with none. */
-function withoutFence(store: SessionStore): Mutate {
+function withoutFence(): (store: SessionStore) => Mutate {
   const newest = new Map<string, number>()
-  const append = async ({ key, message }: RunStep, error: unknown): Promise<unknown> => {
+  const append = async (store: SessionStore, { key, message }: RunStep, error: unknown): Promise<unknown> => {
     const fence = newest.get(key.sessionId)
     if (!message || fence === undefined) throw error
     return store.appendMessage(key, message, { fence }).catch(() => store.appendMessage(key, message))
   }
-  return (name, args, method, call) => {
+  return store => (name, args, method, call) => {
     if (name === 'runs.saveStep') {
       const [step] = args as [RunStep]
-      return call(name, () => method(step).catch(error => append(step, error)))
+      return call(name, () => method(step).catch(error => append(store, step, error)))
     }
     if (name !== 'openRun' && name !== 'acquireLease') return undefined
     const [given] = args as [RunOpening | SessionKey]

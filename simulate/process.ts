@@ -161,7 +161,7 @@ export class SimulatedProcess implements Owner {
       await this.reach(`store:${name}:after`)
     } catch (error) {
       // Nobody knows of the lease, so nobody renews it: it expires in the store.
-      lease?.released?.()
+      lease?.released()
       throw error
     }
     if (!lease) return result
@@ -178,10 +178,10 @@ export class SimulatedProcess implements Owner {
           await this.#storeCall('lease.release', () => lease.release())
         } finally {
           // Like the driver's own lease: it ends here in any case, and a ticket that was not returned expires.
-          lease.released?.()
+          lease.released()
         }
       },
-      released: () => lease.released?.(),
+      released: () => lease.released(),
     }
   }
 

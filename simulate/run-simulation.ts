@@ -3,7 +3,8 @@ import { check, collect, type Problem } from '../chaos/check.js'
 import { Random } from '../chaos/random.js'
 import type { SessionStore } from '../src/session/session-store.js'
 import { checkedStore } from '../src/store/checked-store.js'
-import { MemoryStore } from '../src/store/memory-store.js'
+import { openSqlStore } from '../src/store/sql-store.js'
+import { createMemoryDatabase, type MemoryDatabase } from '../src/store/sqlite-memory.js'
 import { ANSWERED_LATER, Bank, bankTools } from './bank.js'
 import { checkCalls, checkEnds } from './check.js'
 import { Clients } from './clients.js'
@@ -56,12 +57,39 @@ export async function simulate(
   const restore = installVirtualTime()
   try {
     for (const seed of seeds) {
-      const report = await new Simulation(seed, options).run()
+      const report = await simulateOne(seed, options)
       if (onReport(report) === false) return
     }
   } finally {
     restore()
   }
+}
+
+async function simulateOne(seed: string, options: SimulationOptions): Promise<SimulationReport> {
+  const random = new Random(seed).stream('run')
+  const clock = new Clock(random.stream('ids'))
+  const database = await createMemoryDatabase(() => clock.wallMs())
+  try {
+    const store = await openOn(database)
+    return await new Simulation({ seed, options, random, clock, database, store }).run()
+  } finally {
+    database.close()
+  }
+}
+
+/** Another store on the database, with writes and leases of its own. */
+async function openOn(database: MemoryDatabase): Promise<SessionStore> {
+  return checkedStore(await openSqlStore(database.open()))
+}
+
+interface SimulationParts {
+  seed: string
+  options: SimulationOptions
+  random: Random
+  clock: Clock
+  database: MemoryDatabase
+  /** Without faults. */
+  store: SessionStore
 }
 
 /** Until everything has come to rest after the last fault. */
@@ -76,9 +104,8 @@ class Simulation implements Surroundings {
   readonly #options: SimulationOptions
   readonly #random: Random
   readonly #bank = new Bank()
-  readonly #memory = new MemoryStore()
-  /** Without faults. */
-  readonly #store: SessionStore = checkedStore(this.#memory)
+  readonly #database: MemoryDatabase
+  readonly #store: SessionStore
   readonly #processes: SimulatedProcess[] = []
   readonly #outside: Owner = { name: 'world', isCrashed: false, pausedUntil: 0 }
   readonly #trace: string[] = []
@@ -91,13 +118,15 @@ class Simulation implements Surroundings {
   #isOver = false
   #mutate: ReturnType<typeof mutationOf>
 
-  constructor(seed: string, options: SimulationOptions) {
+  constructor({ seed, options, random, clock, database, store }: SimulationParts) {
     this.#options = options
     this.#plan = makePlan(seed, options)
-    this.#random = new Random(seed).stream('run')
+    this.#random = random
+    this.#database = database
+    this.#store = store
     this.#left = this.#plan.faults.map(fault => ({ ...fault, left: fault.nth }))
-    this.#mutate = mutationOf(options.mutation, this.#store)
-    this.clock = new Clock(this.#random.stream('ids'))
+    this.#mutate = mutationOf(options.mutation)
+    this.clock = clock
     this.clock.onTimer = owner => {
       if (owner instanceof SimulatedProcess) owner.timer()
     }
@@ -189,8 +218,8 @@ class Simulation implements Surroundings {
       const isUp = this.#processes.filter(process => process.isUp).length === this.#plan.processes
       const isDisturbed = this.#processes.some(process => process.isDisturbed)
       if (this.#clients.sending > 0 || !isUp || isDisturbed) continue
-      const unfinished = await this.#store.runs.listUnfinished?.({ appName: APP_NAME })
-      if (unfinished?.length === 0) return
+      const unfinished = await this.#store.runs.listUnfinished({ appName: APP_NAME })
+      if (unfinished.length === 0) return
     }
   }
 
@@ -222,9 +251,9 @@ class Simulation implements Surroundings {
       repeatsBlindly: mutation === 'blind-retry',
     })
     const model = new SimulatedModel(process, detail => this.#problems.push({ kind: 'illegal', detail }))
-    const memory = new MemoryStore({ shares: this.#memory })
+    const store = await openOn(this.#database)
     await process.boot({
-      store: process.store(checkedStore(memory), this.#mutate),
+      store: process.store(store, this.#mutate?.(store)),
       providers: { play: model },
       runs: { maxRunning: this.#plan.maxRunning, resume, maxAttempts: this.#maxAttempts },
       ...(resume ? {} : { tools: { approvalTimeoutMs: APPROVAL_MS } }),

@@ -8,10 +8,11 @@ import { type SimulationReport, simulate } from './run-simulation.js'
 
 const HELP = `npm run simulate -- [options]
 
-Runs the real admission, queue, leases and ledger of several simulated processes over one store in memory, in one
-process and with a virtual clock: nothing waits. A seed decides what users send, how long each call takes, and where a
-process crashes, pauses for longer than its lease, or gets an error. The same seed gives the same simulation. Exit code
-1 when a simulation ends with a lost message, a payment made twice, a run without an end or an illegal history.
+Runs the real admission, queue, leases and ledger of several simulated processes over one SQLite database in memory,
+in one process and with a virtual clock: nothing waits. A seed decides what users send, how long each call takes, and
+where a process crashes, pauses for longer than its lease, or gets an error. The same seed gives the same simulation.
+Exit code 1 when a simulation ends with a lost message, a payment made twice, a run without an end or an illegal
+history.
 
   --count N        how many simulations (default 1000)
   --seed S         the seed of the first one, a whole number; the others count up from it (default 1)

@@ -189,7 +189,7 @@ async function fill(
     role: isFirstSpeaker ? 'user' : 'assistant',
     ...{ author, content: text, timestamp: time },
   }))
-  await store.appendMessages?.(key, rows)
+  await store.appendMessages(key, rows)
   await indexSession(store, key)
   for (let start = 0; start < lines.length; start += 100)
     await store.memory.observe(key, { observations: lines.slice(start, start + 100) })

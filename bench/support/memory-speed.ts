@@ -68,7 +68,7 @@ async function benchTurn(report: Report, kind: string, store: MemoryCapableStore
     const sessionId = `turns-${session++}`
     const key = { appName: 'lango', userId: 'user', sessionId }
     await store.createSession(key)
-    await store.appendMessages?.(
+    await store.appendMessages(
       key,
       Array.from({ length: 200 }, (_, index) => message(index)),
     )
@@ -105,7 +105,7 @@ async function fill(store: MemoryCapableStore, sessionId: string) {
   await store.createSession(key)
   for (let start = 0; start < MESSAGES; start += 5000) {
     const count = Math.min(5000, MESSAGES - start)
-    await store.appendMessages?.(
+    await store.appendMessages(
       key,
       Array.from({ length: count }, (_, index) => message(start + index)),
     )

@@ -50,6 +50,19 @@ export function numberOf(content: Content): number | undefined {
   return typeof number === 'number' ? number : undefined
 }
 
+const ACCOUNT = Symbol.for('lango.account')
+
+/** A copy of the content with the tag of the provider account that has sealed its signatures. */
+export function markAccount(content: Content, account: string): Content {
+  return Object.assign({ ...content }, { [ACCOUNT]: account })
+}
+
+/** The tag of the account that has sealed a content's signatures, where it is known. */
+export function sealedFor(content: Content): string | undefined {
+  const account: unknown = Reflect.get(content, ACCOUNT)
+  return typeof account === 'string' ? account : undefined
+}
+
 /** Whether a content is ADK's account of another agent's event. */
 export function isAccountByAdk(content: Content): boolean {
   return Reflect.get(content, MARK) === undefined && hasShapeOfAccount(content)

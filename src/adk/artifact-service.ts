@@ -41,7 +41,7 @@ export interface ArtifactServiceOptions {
  *   appName: 'app',
  *   agent,
  *   sessionService: new SessionServiceAdapter(store, { rootAgentName: agent.name }),
- *   ...(store.artifacts ? { artifactService: new ArtifactServiceAdapter(store.artifacts) } : {}),
+ *   artifactService: new ArtifactServiceAdapter(store.artifacts),
  * })
  * ```
  */

@@ -23,7 +23,6 @@ export async function eraseUser(io: Io, flags: Flags): Promise<number> {
       note(io, 'Nothing was erased.')
       return 1
     }
-    if (!store.erase) throw new AgentError('unsupported', 'This store cannot erase a user.')
     const receipt = await store.erase({ appName: app, userId }, { rewrite: flags.rewrite === true })
     if (flags.json) await printJson(io, receipt)
     else await print(io, `${receiptText(receipt)}\n`)

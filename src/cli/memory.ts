@@ -1,10 +1,11 @@
 /** `lango memory`: what is noted about a session, and where it comes from. */
 
 import { AgentError } from '../errors.js'
-import { indexSession, type MemoryCapableStore } from '../memory/index-session.js'
+import { indexSession } from '../memory/index-session.js'
 import { messageLine } from '../memory/recall.js'
 import type { SessionKey } from '../session/message.js'
 import type { StoredObservation } from '../session/session-memory.js'
+import type { SessionStore } from '../session/session-store.js'
 import { type Flags, wholeNumber } from './command.js'
 import type { Io } from './io.js'
 import { findSession, withStore } from './open-command-store.js'
@@ -114,20 +115,14 @@ async function withMemory(
   io: Io,
   sessionId: string,
   flags: Flags,
-  work: (store: MemoryCapableStore, key: SessionKey) => Promise<number>,
+  work: (store: SessionStore, key: SessionKey) => Promise<number>,
 ): Promise<number> {
-  return withStore(io, flags, async opened => {
-    const key = await findSession(opened, sessionId, flags.user)
-    // A store of the command line is one of Lango's own.
-    return work(opened.store as MemoryCapableStore, key)
-  })
+  return withStore(io, flags, async opened =>
+    work(opened.store, await findSession(opened, sessionId, flags.user)),
+  )
 }
 
-async function readAll(
-  store: MemoryCapableStore,
-  key: SessionKey,
-  current: boolean,
-): Promise<StoredObservation[]> {
+async function readAll(store: SessionStore, key: SessionKey, current: boolean): Promise<StoredObservation[]> {
   const all: StoredObservation[] = []
   for (;;) {
     const page = await store.memory.readObservations(key, { current, afterNumber: all.at(-1)?.number ?? 0 })
@@ -136,7 +131,7 @@ async function readAll(
   }
 }
 
-async function find(store: MemoryCapableStore, key: SessionKey, number: number): Promise<StoredObservation> {
+async function find(store: SessionStore, key: SessionKey, number: number): Promise<StoredObservation> {
   const [observation] = await store.memory.readObservations(key, { numbers: [number] })
   if (observation) return observation
   throw new AgentError(

@@ -2,6 +2,7 @@
 
 import { breaksIn, withoutBreaks } from '../base/prefix-break.js'
 import { AgentError, messageOf } from '../errors.js'
+import { eventsAfter } from '../run/event-numbers.js'
 import { OpenQuestions, type RunQuestion } from '../run/open-questions.js'
 import type { RunEvent, RunFinishReason } from '../run/run-event.js'
 import type { Runtime } from '../runtime/runtime.js'
@@ -59,7 +60,7 @@ export async function readRun(
   const found: ReadRun = { runId: '', sessionId: '', finishReason: 'error', questions: [] }
   try {
     for await (const event of events) {
-      if (event.seq > shownThrough) show(event)
+      for (const fresh of eventsAfter([event], shownThrough)) show(fresh)
       questions.add(event)
       if (event.type === 'tool-unknown' && event.asks && !flags.wait)
         void decideOutcome(io, event, flags, AbortSignal.any([stop.signal, over.signal]))

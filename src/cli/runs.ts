@@ -43,16 +43,15 @@ export async function listRuns(io: Io, flags: Flags): Promise<number> {
 
 async function readRuns(opened: CommandStore, flags: Flags, limit: number): Promise<RunSummary[]> {
   const { store, app: appName } = opened
-  if (flags.all)
-    return (await store.runs.listAppRuns?.({ appName, limit, ...defined({ userId: flags.user }) })) ?? []
+  if (flags.all) return store.runs.listAppRuns({ appName, limit, ...defined({ userId: flags.user }) })
   if (flags.session !== undefined) {
     const key = await findSession(opened, flags.session, flags.user)
-    const later = (await store.runs.listUnfinished?.({ appName, key, scheduled: 'only', limit })) ?? []
+    const later = await store.runs.listUnfinished({ appName, key, scheduled: 'only', limit })
     // In this order: a run that is released in between is read twice.
     const runs = [...later, ...(await store.runs.listRuns(key, { limit }))]
     return [...new Map(runs.map(run => [run.runId, run])).values()].slice(0, limit)
   }
-  const runs = (await store.runs.listUnfinished?.({ appName, scheduled: 'also', limit })) ?? []
+  const runs = await store.runs.listUnfinished({ appName, scheduled: 'also', limit })
   return flags.user === undefined ? runs : runs.filter(({ key }) => key.userId === flags.user)
 }
 
@@ -82,7 +81,7 @@ function runTable(runs: readonly RunSummary[], width: number, now = Date.now()):
 function stateText({ finished, finishReason, state, place, dueAt }: RunSummary): string {
   if (finished) return finishReason === undefined ? 'finished' : `finished (${finishReason})`
   if (state === 'scheduled' && dueAt !== undefined) return `scheduled (${localTime(dueAt)})`
-  return place === undefined ? (state ?? 'running') : `queued (${place})`
+  return place === undefined ? state : `queued (${place})`
 }
 
 /** `lango runs show`. */
@@ -91,7 +90,7 @@ export async function showRun(io: Io, [runId = '']: readonly string[], flags: Fl
     const run = await findRun(io, opened, runId)
     const events: RunEventRecord[] = []
     for await (const page of runEventPages(opened.store.runs, runId)) events.push(...page)
-    const calls = (await opened.store.runs.readCalls?.(runId)) ?? []
+    const calls = await opened.store.runs.readCalls(runId)
     // The recorder of runs wrote them; a store returns what it was given.
     const known = events as unknown as RunEvent[]
     if (flags.json) await printJson(io, { ...run, waitsFor: questionsOf(known), calls, events })

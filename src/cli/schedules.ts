@@ -45,7 +45,7 @@ function scheduleTable(io: Io, states: readonly ScheduleState[]): string[] {
     name,
     plainLine(`${cron} ${timeZone}`),
     next === undefined ? 'never' : localTime(next),
-    lastRun === undefined ? '-' : `${lastRun.runId} ${lastRun.finishReason ?? lastRun.state ?? ''}`,
+    lastRun === undefined ? '-' : `${lastRun.runId} ${lastRun.finishReason ?? lastRun.state}`,
     plainLine(session),
   ])
   return tableLines(columns, rows, lineWidth(io))

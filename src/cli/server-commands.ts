@@ -120,7 +120,7 @@ export const SERVER_COMMANDS: readonly CommandSpec[] = [
     shared: ['config', 'trust', 'store', 'app'],
     examples: [
       ['lango serve', 'listen on the configured port'],
-      ['lango serve --port 0 --store memory:', 'listen on any free port, without a database'],
+      ['lango serve --port 0 --store memory:', 'listen on any free port, with sessions in memory'],
     ],
     run: async (io, _words, flags) => (await import('./serve.js')).serve(io, flags),
   },

@@ -1,5 +1,4 @@
 import { defined } from '../base/defined.js'
-import { AgentError } from '../errors.js'
 import type { UsageLine } from '../session/spending.js'
 import type { Flags } from './command.js'
 import type { Io } from './io.js'
@@ -10,11 +9,10 @@ import { compact } from './wording.js'
 /** `lango usage`. */
 export async function usage(io: Io, flags: Flags): Promise<number> {
   const { user: userId, model, from, to } = flags
-  const lines = await withStore(io, flags, async ({ store, app }) => {
-    if (!store.spending)
-      throw new AgentError('unsupported', 'This store does not count what model calls cost.')
-    return store.spending.usage({ appName: app, ...defined({ userId, model, from, to }) })
-  })
+  const query = defined({ userId, model, from, to })
+  const lines = await withStore(io, flags, ({ store, app }) =>
+    store.spending.usage({ appName: app, ...query }),
+  )
   if (flags.json) await printJson(io, { lines, costUsd: costOf(lines) ?? null })
   else if (flags.csv) await print(io, csv(lines))
   else await show(io, lines)

@@ -4,7 +4,7 @@
  */
 
 import type { SessionKey, StoredMessage } from '../session/message.js'
-import type { IndexedDocument, SessionMemory } from '../session/session-memory.js'
+import type { IndexedDocument } from '../session/session-memory.js'
 import type { SessionStore } from '../session/session-store.js'
 import { joinOutputs } from '../session/tokens.js'
 import { isSynthetic } from '../session/turn.js'
@@ -12,9 +12,6 @@ import { TERMS_VERSION, termsOf } from './terms.js'
 
 /** The tool by which models search. */
 export const RECALL_TOOL = 'recall'
-
-/** A store that keeps memory. */
-export type MemoryCapableStore = SessionStore & { readonly memory: SessionMemory }
 
 export interface IndexProgress {
   indexed: number
@@ -32,7 +29,7 @@ const STEP_MESSAGES = 128
 
 /** Indexes what is not indexed yet, and returns how many messages are. */
 export async function indexSession(
-  store: MemoryCapableStore,
+  store: SessionStore,
   key: SessionKey,
   { signal, onProgress }: IndexOptions = {},
 ): Promise<IndexProgress> {
@@ -71,7 +68,7 @@ function documentOf(message: StoredMessage): IndexedDocument[] {
 }
 
 /** The number of the message that began the current turn. */
-export async function turnStart(store: MemoryCapableStore, key: SessionKey): Promise<number> {
+export async function turnStart(store: SessionStore, key: SessionKey): Promise<number> {
   const session = await store.loadSession(key, { budgetTokens: 'off', maxMessages: 1 })
   return session?.messages[0]?.seq ?? 1
 }

@@ -15,13 +15,14 @@ import type { Logger } from '../logger.js'
 import { MEMORY_SHARE } from '../session/budget.js'
 import { type SessionKey, type StoredMessage, toolCallKind } from '../session/message.js'
 import type { ObservationStep, ObserverUsage, StoredObservation } from '../session/session-memory.js'
+import type { SessionStore } from '../session/session-store.js'
 import { countTextTokens } from '../session/tokens.js'
-import { type IndexProgress, indexSession, type MemoryCapableStore, turnStart } from './index-session.js'
+import { type IndexProgress, indexSession, turnStart } from './index-session.js'
 import { chooseLog, logText } from './memory-log.js'
 import { digestObserver, type Observation, type Observer, withTerms } from './observer.js'
 
 export interface MemoryKeeperOptions {
-  store: MemoryCapableStore
+  store: SessionStore
   logger: Logger
   /** Default: the rules of the digest. */
   observer?: Observer | undefined

@@ -3,18 +3,13 @@ import { z } from 'zod'
 import { MEMORY_SHARE } from '../session/budget.js'
 import type { SessionKey } from '../session/message.js'
 import type { MemoryScope, StoredObservation } from '../session/session-memory.js'
+import type { SessionStore } from '../session/session-store.js'
 import { defineTool, type Tool } from '../tool.js'
-import {
-  indexSession,
-  type MemoryCapableStore,
-  RECALL_TOOL,
-  readableText,
-  turnStart,
-} from './index-session.js'
+import { indexSession, RECALL_TOOL, readableText, turnStart } from './index-session.js'
 import { type Recalled, type RecalledMessage, recall } from './recall.js'
 
 export interface RecallToolOptions {
-  store: MemoryCapableStore
+  store: SessionStore
   appName: string
   /** `user`: all sessions of the user. */
   scope: 'session' | 'user'
@@ -65,7 +60,7 @@ function timeOf(name: string, text: string | undefined): { time?: number } | { e
   return Number.isNaN(time) ? { error: `${name} is no date: write it as 2024-03-01.` } : { time }
 }
 
-async function source(store: MemoryCapableStore, key: SessionKey, number: number): Promise<unknown> {
+async function source(store: SessionStore, key: SessionKey, number: number): Promise<unknown> {
   const [observation] = await store.memory.readObservations(key, { numbers: [number] })
   if (!observation) return { error: `There is no note ${number} in this conversation.` }
   const { fromSeq, toSeq } = observation

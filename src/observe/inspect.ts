@@ -25,8 +25,8 @@ export interface RunInspection {
   error?: { code: string; message: string }
   /** One per request that was sent, resends and nested agents included. */
   steps: InspectedStep[]
-  /** The run's tool calls, oldest first. Absent when the store keeps no ledger of them. */
-  calls?: InspectedCall[]
+  /** The run's tool calls, oldest first. */
+  calls: InspectedCall[]
   /** Sums over the steps. `repairs` does not count breaks. */
   total: { requests: number; bytes: number; repairs: number; breaks: number; usage: RunUsage }
 }
@@ -76,14 +76,12 @@ export async function inspectRun(
   if (events.length === 0 && requests.length === 0) return undefined
   const usages = matchUsages(requests, events)
   // The recorder wrote it; a store returns what it was given.
-  const steps = requests.map(({ step, record }) =>
-    toStep(step, record as unknown as SavedRequest, events, usages),
-  )
+  const steps = requests.map(({ step, record }) => toStep(step, record as unknown as SentRequest, usages))
   return {
     runId,
     ...runFacts(events),
     steps,
-    ...(await readCalls(store, runId, keyOf)),
+    calls: await readCalls(store, runId, keyOf),
     total: {
       requests: steps.length,
       bytes: steps.reduce((all, { sent }) => all + sent.bytes, 0),
@@ -94,33 +92,24 @@ export async function inspectRun(
   }
 }
 
-/** A stored request; records of older releases lack some fields. */
-type SavedRequest = Partial<SentRequest> & Pick<SentRequest, 'model' | 'profile'>
-
 async function readAll(store: SessionStore, runId: string): Promise<RunEventRecord[]> {
   const all: RunEventRecord[] = []
   for await (const page of runEventPages(store.runs, runId)) all.push(...page)
   return all
 }
 
-async function readCalls(store: SessionStore, runId: string, keyOf: KeyOf) {
-  const [rows, run] = await Promise.all([store.runs.readCalls?.(runId), store.runs.findRun(runId)])
-  if (!rows || !run) return {}
-  const calls = rows.map((row): InspectedCall => {
+async function readCalls(store: SessionStore, runId: string, keyOf: KeyOf): Promise<InspectedCall[]> {
+  const [rows, run] = await Promise.all([store.runs.readCalls(runId), store.runs.findRun(runId)])
+  if (!run) return []
+  return rows.map(row => {
     const { tool, callId, args, status, attempt, effect, answer } = row
     const idempotencyKey = keyOf(run.key, row, row.ordinal)
     return { tool, callId, args, status, attempt, effect, idempotencyKey, ...(answer ? { answer } : {}) }
   })
-  return { calls }
 }
 
-function toStep(
-  step: number,
-  record: SavedRequest,
-  events: readonly RunEventRecord[],
-  usages: ReadonlyMap<number, RunUsage>,
-): InspectedStep {
-  const cuts = [...(record.cuts ?? reportedCuts(events))]
+function toStep(step: number, record: SentRequest, usages: ReadonlyMap<number, RunUsage>): InspectedStep {
+  const cuts = [...(record.cuts ?? [])]
   const stored = record.stored ?? storedBefore(cuts[0])
   const usage = usages.get(step)
   return {
@@ -130,9 +119,8 @@ function toStep(
     ...(stored ? { stored } : {}),
     ...(record.history ? { history: record.history } : {}),
     cuts,
-    repairs: [...(record.repairs ?? [])],
-    // Records of older releases have them only among the repairs.
-    breaks: breaksIn(record.repairs ?? []),
+    repairs: [...record.repairs],
+    breaks: breaksIn(record.repairs),
     mappedIds: { ...record.mappedIds },
     sent: {
       messages: wireMessages(record.body),
@@ -141,11 +129,6 @@ function toStep(
     },
     ...(usage ? { usage } : {}),
   }
-}
-
-/** Without a record of its own, a request stands for all that its run reported. */
-function reportedCuts(events: readonly RunEventRecord[]): HistoryCut[] {
-  return events.flatMap(event => (event.type === 'history-cut' ? [event.cut as HistoryCut] : []))
 }
 
 function storedBefore(cut: HistoryCut | undefined): Counted | undefined {

@@ -31,6 +31,7 @@ import type { Lease, SessionStore } from '../session/session-store.js'
 import { callPolicy, type LedgerTools, type Verify } from '../session/tool-calls.js'
 import type { OnUnknown, OutcomeAnswer, ToolEffect, VerifyContext } from '../tool.js'
 import { callKey } from './call-key.js'
+import { lastSeqBeforeAttempt, numbered } from './event-numbers.js'
 import { type ClosingAnswer, type OpenCall, PendingCalls, type SeenEvent } from './pending-calls.js'
 import type { RunEvent, RunEventBody } from './run-event.js'
 import type { RunRecorder } from './run-recorder.js'
@@ -158,18 +159,17 @@ export function answerMessage({ author, invocationId, branch, answers }: Closing
 /** Answers the open calls of a run that ends. Returns the events of the run that report unknown outcomes. */
 export async function closeCalls(
   pending: PendingCalls,
-  given: ClosingCalls | string,
+  closing: ClosingCalls,
   recorder: RunRecorder,
-  ending: JournalEntry | undefined,
+  ending: JournalEntry,
 ): Promise<RunEvent[]> {
-  const closing = typeof given === 'string' ? new ClosingCalls([], given) : given
   const answers = pending.close(call => closing.answerOf(call))
   const events = recorder.prepare(closing.reports)
-  const journal = ending ? { journal: [ending] } : {}
+  const journal = [ending]
   for (const answer of answers) {
-    await recorder.append({ message: answerMessage(answer), calls: closing.changes.splice(0), ...journal })
+    await recorder.append({ message: answerMessage(answer), calls: closing.changes.splice(0), journal })
   }
-  if (closing.changes.length > 0) await recorder.append({ calls: closing.changes, ...journal })
+  if (closing.changes.length > 0) await recorder.append({ calls: closing.changes, journal })
   return events
 }
 
@@ -178,8 +178,8 @@ export interface InterruptedRun {
   run: RunSummary
   /** Of the run's session. */
   lease: Lease
-  /** The events that end the run, numbered from the one after its last. */
-  end: readonly RunEventRecord[]
+  /** The events that end the run. */
+  end: readonly RunEventBody[]
   /** Tools that can be asked whether a call took effect. */
   tools?: LedgerTools | undefined
   logger?: Logger | undefined
@@ -187,29 +187,33 @@ export interface InterruptedRun {
 
 /**
  * Ends a run whose process is gone: its open calls are answered from the ledger, and its last events stored, under the
- * lease of the session. `false` for a store without a ledger: nothing is stored.
+ * lease of the session.
  */
-export async function settleInterrupted(interrupted: InterruptedRun): Promise<boolean> {
+export async function settleInterrupted(interrupted: InterruptedRun): Promise<void> {
   const { store, run, lease, end } = interrupted
   const { key, runId } = run
-  const { saveStep, readCalls } = store.runs
-  if (!saveStep || !readCalls) return false
   const messages = await messagesOf(store, run)
-  const rows = await readCalls.call(store.runs, runId)
+  const rows = await store.runs.readCalls(runId)
   const closing = new ClosingCalls(await closable(interrupted, rows, messages), PROCESS_ENDED)
   const pending = new PendingCalls()
   for (const message of messages) pending.observe(seenIn(message))
   const answers = pending.close(call => closing.answerOf(call))
-  const save = saveStep.bind(store.runs)
   const step = { key, runId, fence: lease.fence }
   for (const answer of answers) {
     // Answers and the changes that they report are one write; settling again finds them done.
-    await save({ ...step, message: answerMessage(answer), calls: closing.changes.splice(0) })
+    await store.runs.saveStep({ ...step, message: answerMessage(answer), calls: closing.changes.splice(0) })
   }
-  const reports = closing.reports.map(body => ({ ...body, sessionId: key.sessionId, runId }))
-  const events = [...reports, ...end].map((event, index) => ({ ...event, seq: run.lastSeq + 1 + index }))
-  await save({ ...step, events, calls: closing.changes })
-  return true
+  const events = endEvents(run, [...closing.reports, ...end])
+  await store.runs.saveStep({ ...step, events, calls: closing.changes })
+}
+
+/** The last events of a run whose process is gone. Text that was handed out and not stored has numbers below theirs. */
+export function endEvents(
+  { key, runId, lastSeq }: RunSummary,
+  bodies: readonly RunEventBody[],
+): RunEventRecord[] {
+  const identity = { sessionId: key.sessionId, runId }
+  return numbered(bodies, identity, lastSeqBeforeAttempt(lastSeq)).map(event => ({ ...event }))
 }
 
 /** The calls of the messages that the store has of a run. */
@@ -314,9 +318,9 @@ export async function answerUnknown(
   callId: string,
   answer: OutcomeAnswer,
 ): Promise<boolean> {
-  const rows = (await store.runs.readCalls?.(runId)) ?? []
+  const rows = await store.runs.readCalls(runId)
   const row = rows.findLast(each => each.callId === callId && each.status === 'unknown')
-  if (!row || !store.runs.saveStep) return false
+  if (!row) return false
   const lease = await store.acquireLease(key, { waitMs: ANSWER_WAIT_MS })
   try {
     const calls = [{ id: row.id, status: 'unknown' as const, answer }]

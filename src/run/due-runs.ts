@@ -58,7 +58,7 @@ export class DueRuns {
   /** Releases a run before its time. Returns whether this process did. */
   async releaseNow(runId: string): Promise<boolean> {
     const { store, appName, work } = this.#parts
-    const { released = [] } = (await store.runs.releaseDue?.({ appName, runId })) ?? {}
+    const { released } = await store.runs.releaseDue({ appName, runId })
     for (const { key } of released) work(key)
     return released.length > 0
   }
@@ -70,7 +70,7 @@ export class DueRuns {
 
   async #look(): Promise<void> {
     const { store, appName, logger, work } = this.#parts
-    if (this.#isClosed || !store.runs.releaseDue) return
+    if (this.#isClosed) return
     try {
       const { released, nextInMs } = await store.runs.releaseDue({ appName })
       for (const { key } of released) work(key)

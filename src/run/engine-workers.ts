@@ -3,7 +3,7 @@ import { AgentError, messageOf } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
 import type { QueuedRun, RunSummary } from '../session/run-store.js'
 import type { Lease } from '../session/session-store.js'
-import { type DurableStore, once, type RunSlots, sessionName } from './run-admission.js'
+import { once, type RunSlots, sessionName } from './run-admission.js'
 import type { DispatchedRun, EngineWork, Executed, RunEngine } from './run-engine.js'
 import type { RunHost } from './run-host.js'
 import { BeginningRuns, type OwnQueue, type OwnRun, type Workers } from './run-queue.js'
@@ -12,7 +12,6 @@ import { isSignalled } from './run-signals.js'
 
 interface EngineParts {
   host: RunHost
-  store: DurableStore
   engine: RunEngine
   slots: RunSlots
   resumer: RunResumer
@@ -41,7 +40,7 @@ export class EngineWorkers extends BeginningRuns implements Workers, EngineWork 
 
   /** A run that was stopped before it began lets the next one of its session begin. */
   async stopped(runId: string): Promise<void> {
-    const run = await this.#parts.store.runs.findRun(runId)
+    const run = await this.#parts.host.store.runs.findRun(runId)
     if (run) this.work(run.key)
   }
 
@@ -59,47 +58,48 @@ export class EngineWorkers extends BeginningRuns implements Workers, EngineWork 
 
   /** Runs that this process accepted and that are executed elsewhere, or were stopped, are no longer its own. */
   async #leaveOthers(): Promise<void> {
-    const { store, host, own } = this.#parts
+    const { host, own } = this.#parts
     const waiting = own.values()
     if (waiting.length === 0) return
-    const unfinished = await store.runs.listUnfinished({ appName: host.appName, limit: LISTED })
+    const { appName, store } = host
+    const unfinished = await store.runs.listUnfinished({ appName, limit: LISTED })
     const queued = new Set(unfinished.flatMap(({ runId, state }) => (state === 'queued' ? [runId] : [])))
     const left = unfinished.length < LISTED ? waiting.filter(({ runId }) => !queued.has(runId)) : []
     for (const { runId } of left) own.take(runId)?.onEnd()
   }
 
   async execute(runId: string): Promise<Executed> {
-    const { runs } = this.#parts.store
+    const { runs } = this.#parts.host.store
     for (let round = 0; round < MOST_ROUNDS && !this.isClosing; round++) {
       const run = await runs.findRun(runId)
       if (!run || run.finished) return 'ended'
-      if (run.state === 'waiting' && !(await isSignalled(this.#parts.store, runId))) return 'waiting'
+      if (run.state === 'waiting' && !(await isSignalled(this.#parts.host.store, runId))) return 'waiting'
       if (!(await this.#executeOnce(run))) return 'later'
     }
     return 'later'
   }
 
   async modelOf(runId: string): Promise<string> {
-    const { store, host } = this.#parts
+    const { store, models } = this.#parts.host
     const run = await store.runs.findRun(runId)
     const queued = run?.state === 'queued' ? await store.runs.listQueued(run.key) : []
     const { input } =
-      queued.find(each => each.runId === runId) ?? (await store.runs.readResumable?.(runId)) ?? {}
+      queued.find(each => each.runId === runId) ?? (await store.runs.readResumable(runId)) ?? {}
     const model: unknown = input?.model
-    return typeof model === 'string' ? model : host.models.rootReference
+    return typeof model === 'string' ? model : models.rootReference
   }
 
   async stateOf(runId: string): Promise<'queued' | 'begun' | undefined> {
-    const run = await this.#parts.store.runs.findRun(runId)
+    const run = await this.#parts.host.store.runs.findRun(runId)
     if (!run || run.finished) return undefined
     return run.state === 'queued' ? 'queued' : 'begun'
   }
 
   async #dispatchOf(key: SessionKey | undefined): Promise<void> {
-    const { store, host, engine } = this.#parts
+    const { host, engine } = this.#parts
     if (this.isClosing) return
     try {
-      const { appName } = host
+      const { appName, store } = host
       const due = await store.runs.listUnfinished({ appName, abandoned: true, ...(key ? { key } : {}) })
       if (due.length > 0) await engine.dispatch(firstOfSessions(due))
     } catch (error) {
@@ -122,11 +122,12 @@ export class EngineWorkers extends BeginningRuns implements Workers, EngineWork 
   }
 
   async #executeUnder({ runId, key }: RunSummary, held: Held): Promise<boolean> {
-    const { store, resumer, own, execute } = this.#parts
-    const run = await store.runs.findRun(runId)
+    const { host, resumer, own, execute } = this.#parts
+    const { runs } = host.store
+    const run = await runs.findRun(runId)
     if (!run || run.finished) return true
     if (run.state !== 'queued') return (await resumer.takeOver(run, held, true)) !== 'later'
-    const queued = await store.runs.listQueued(key)
+    const queued = await runs.listQueued(key)
     own.keep(key, queued)
     const [next] = queued
     return next !== undefined && !this.isClosing && execute(next, held)
@@ -135,7 +136,7 @@ export class EngineWorkers extends BeginningRuns implements Workers, EngineWork 
   /** A process that is gone keeps its session until its lease expires. */
   async #acquire(key: SessionKey): Promise<Lease | undefined> {
     try {
-      return await this.#parts.store.acquireLease(key, { waitMs: LEASE_WAIT_MS, signal: this.closing })
+      return await this.#parts.host.store.acquireLease(key, { waitMs: LEASE_WAIT_MS, signal: this.closing })
     } catch (error) {
       if (error instanceof AgentError && error.code === 'session-busy') return undefined
       throw error

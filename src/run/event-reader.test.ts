@@ -68,3 +68,17 @@ test('the event reader forgets the partials of a step that broke off', () => {
   answer.add(said('whole'))
   expect(answer.text).toBe('whole')
 })
+
+test('no piece ends inside of a character: half of one waits for the other half, and alone for the end', () => {
+  const answer = new AnswerText()
+  const said = (text: string, partial = true) =>
+    answer.add({ author: 'root', partial, content: { parts: [{ text }] } }).text
+  expect(['a\ud83d', '\ude00b', '\ud83d', '\ude00', 'c\ud83d'].map(text => said(text))).toEqual([
+    'a',
+    '😀b',
+    '',
+    '😀',
+    'c',
+  ])
+  expect(said('a😀b😀c\ud83d', false)).toBe('\ud83d')
+})

@@ -10,6 +10,7 @@ import {
   sumUsage,
   withCost,
 } from '../session/usage.js'
+import { endsInPair } from './event-numbers.js'
 import type { RunEventBody } from './run-event.js'
 
 /**
@@ -269,7 +270,7 @@ export class SaidInEvents {
  * the answer.
  */
 export class AnswerText {
-  readonly #open = new Map<string, SpokenText>()
+  readonly #open = new Map<string, OpenStep>()
   readonly #said = new SaidText()
 
   /** Takes one event and returns what it adds for a listener. */
@@ -277,16 +278,22 @@ export class AnswerText {
     if (!event.author || event.author === 'user') return { text: '', reasoning: '' }
     const step = stepOf(event)
     const said = { text: spoken(event, false), reasoning: spoken(event, true) }
-    const before = this.#open.get(step) ?? { text: '', reasoning: '' }
+    const before = this.#open.get(step) ?? NOTHING_SAID
     if (event.partial) {
-      this.#open.set(step, { text: before.text + said.text, reasoning: before.reasoning + said.reasoning })
-      return said
+      const text = wholeCharacters(before.kept.text + said.text)
+      const reasoning = wholeCharacters(before.kept.reasoning + said.reasoning)
+      this.#open.set(step, {
+        text: before.text + said.text,
+        reasoning: before.reasoning + said.reasoning,
+        kept: { text: text.rest, reasoning: reasoning.rest },
+      })
+      return { text: text.whole, reasoning: reasoning.whole }
     }
     this.#open.delete(step)
     this.#said.add(event.author, before.text || said.text)
     return {
-      text: before.text === '' ? said.text : '',
-      reasoning: before.reasoning === '' ? said.reasoning : '',
+      text: before.text === '' ? said.text : before.kept.text,
+      reasoning: before.reasoning === '' ? said.reasoning : before.kept.reasoning,
     }
   }
 
@@ -307,6 +314,20 @@ export class AnswerText {
   get author(): string {
     return this.#said.author
   }
+}
+
+/** A step of which partial events have come. */
+interface OpenStep extends SpokenText {
+  /** Half a surrogate pair at the end of a piece: the next piece has the other half. */
+  kept: SpokenText
+}
+
+const NOTHING_SAID: OpenStep = { text: '', reasoning: '', kept: { text: '', reasoning: '' } }
+
+/** No piece ends inside of a character: a client that reconnects there would get half of it. */
+function wholeCharacters(text: string): { whole: string; rest: string } {
+  const end = endsInPair(text) ? text.length - 1 : text.length
+  return { whole: text.slice(0, end), rest: text.slice(end) }
 }
 
 function stepOf({ author = '', branch = '' }: SpokenEvent): string {

@@ -4,12 +4,12 @@
  */
 import { AgentError, type AgentErrorJson } from '../errors.js'
 import type { Logger } from '../logger.js'
-import type { RunEventRecord, RunStore, RunSummary } from '../session/run-store.js'
+import type { RunStore, RunSummary } from '../session/run-store.js'
 import { runEventPages } from '../session/session-pages.js'
 import type { Lease, SessionStore } from '../session/session-store.js'
 import type { LedgerTools } from '../session/tool-calls.js'
 import { emptyUsage, type RunUsage, sumUsage } from '../session/usage.js'
-import { settleInterrupted } from './close-calls.js'
+import { endEvents, settleInterrupted } from './close-calls.js'
 import { SaidInEvents } from './event-reader.js'
 import type { RunEvent, RunEventBody } from './run-event.js'
 import type { RunEnding } from './run-journal.js'
@@ -41,9 +41,8 @@ export async function markIfInterrupted(
     if (!now || now.finished) return false
     const end = await endOf(store.runs, now, { reason, ending })
     const owner = held ?? lease
-    const isSettled =
-      owner && (await settleInterrupted({ store, run: now, lease: owner, end, tools, logger }))
-    if (!isSettled) await store.runs.appendEvents(run.key, run.runId, end)
+    if (owner) await settleInterrupted({ store, run: now, lease: owner, end, tools, logger })
+    else await store.runs.appendEvents(run.key, run.runId, endEvents(now, end))
     return true
   } finally {
     await lease?.release().catch(() => {})
@@ -66,8 +65,7 @@ export async function isAbandoned(
   if (key.appName !== appName) return false
   if (state === 'scheduled') return dueAt <= Date.now()
   // The first ones of a long queue are enough: whichever process executes them executes the others.
-  const found = await runs.listUnfinished?.({ appName, key, abandoned: true })
-  return found === undefined || found.length > 0
+  return (await runs.listUnfinished({ appName, key, abandoned: true })).length > 0
 }
 
 /** The lease of the run's session, if nobody holds it. */
@@ -83,24 +81,18 @@ export async function freeLease(store: SessionStore, { key }: RunSummary) {
 /** Runs of a session are sequential: when a later one is running, this one no longer holds the lease. */
 export async function hasSuccessor(store: SessionStore, run: RunSummary): Promise<boolean> {
   const [newest] = await store.runs.listRuns(run.key, { limit: 1 })
-  const isRunning = newest !== undefined && (newest.state === undefined || newest.state === 'running')
-  return isRunning && newest.runId !== run.runId && newest.startedAt > run.startedAt
+  return newest?.state === 'running' && newest.runId !== run.runId && newest.startedAt > run.startedAt
 }
 
 async function endOf(
   runs: RunStore,
   run: RunSummary,
   { reason, ending }: Pick<Settling, 'reason' | 'ending'>,
-): Promise<RunEventRecord[]> {
+): Promise<RunEventBody[]> {
   const { finishReason, error = interruption(reason) } = ending ?? { finishReason: 'error' as const }
   const failure: RunEventBody[] = finishReason === 'error' ? [{ type: 'error', error }] : []
   const finish: RunEventBody = { type: 'run-finish', finishReason, ...(await totalsOf(runs, run.runId)) }
-  return [...failure, finish].map((body, index) => ({
-    ...body,
-    sessionId: run.key.sessionId,
-    runId: run.runId,
-    seq: run.lastSeq + 1 + index,
-  }))
+  return [...failure, finish]
 }
 
 function interruption(reason: string | undefined): AgentErrorJson {

@@ -26,16 +26,8 @@ interface NodeRunsParts {
   resumed: ResumedRun | undefined
 }
 
-/** The nodes of one round of a run, where its store can resume runs. */
-export function openNodes(
-  journal: RunJournal | undefined,
-  ledger: ToolLedger | undefined,
-  resumed: ResumedRun | undefined,
-): NodeRuns | undefined {
-  return journal && ledger && new NodeRuns({ journal, ledger, resumed })
-}
-
-class NodeRuns implements NodeJournal<Event> {
+/** The nodes of one round of a run. */
+export class NodeRuns implements NodeJournal<Event> {
   readonly #parts: NodeRunsParts
   /** How often each node was executed. */
   readonly #executions = new Map<string, number>()

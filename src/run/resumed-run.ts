@@ -47,8 +47,11 @@ export interface ResumedRun {
   readonly progress: RunProgress
   /** How many model steps are answered from the store. */
   readonly replayedSteps: number
-  /** Why the run cannot be replayed, if it cannot. */
-  readonly obstacle?: string | undefined
+  /**
+   * The authors of text that may have been handed out for an unfinished answer, stored or not, if the process of the run
+   * has crashed. `undefined` stands for every author.
+   */
+  readonly mayHaveSpoken: readonly (string | undefined)[]
   /** The run had begun to end, or its messages are not recorded: it is not continued. */
   readonly ending?: RunEnding | undefined
 }
@@ -68,12 +71,14 @@ export interface RunProgress {
   outcomes: Map<string, ReportedOutcome>
   /** The text that each author has begun and not completed. */
   open: Map<string, string>
+  /** The authors of complete text that no event marks as complete. */
+  unmarked: Set<string>
   /** Everything that each author has said, without what was taken back. */
   said: Map<string, string>
 }
 
 export async function loadResumed(
-  host: Pick<RunHost, 'store' | 'eventOf' | 'contentOf' | 'rootAgent'>,
+  host: Pick<RunHost, 'store' | 'eventOf' | 'contentOf' | 'rootAgent' | 'agentNames'>,
   run: RunSummary,
   resumable: ResumableRun,
 ): Promise<ResumedRun> {
@@ -96,7 +101,7 @@ export async function loadResumed(
   const replayed = record.slice(round + 1)
   const branches = parallelBranches(host.rootAgent)
   const replay = new Replay(replayed, opening.id, each => host.eventOf(each), branches)
-  const rows = withResults((await store.runs.readCalls?.(run.runId)) ?? [], id => byId.get(id))
+  const rows = withResults(await store.runs.readCalls(run.runId), id => byId.get(id))
   const progress = await readProgress(store, run.runId, messages)
   forgetUsed(progress.approvals, rows)
   return {
@@ -116,12 +121,29 @@ export async function loadResumed(
     earlier: record.slice(0, round + 1).flatMap(({ message: each }) => (each ? [host.eventOf(each)] : [])),
     progress,
     replayedSteps: replayed.filter(({ entry }) => entry.kind === 'model').length,
-    obstacle: obstacleIn(replayed),
+    mayHaveSpoken: speakers(host, progress, { rows, isParallel: branches.size > 0 }),
     ending: endingOf(
       journal,
       messages.filter(({ id }) => id !== message.id),
     ),
   }
+}
+
+/**
+ * Deltas are handed out before they are stored, so that text of any agent may have been, unless the run was inside of its
+ * tools, or one agent speaks at a time and the store has the beginning of its text.
+ */
+function speakers(
+  { rootAgent, agentNames }: Pick<RunHost, 'rootAgent' | 'agentNames'>,
+  { open, unmarked }: RunProgress,
+  { rows, isParallel }: { rows: readonly ToolCallRecord[]; isParallel: boolean },
+): (string | undefined)[] {
+  const calls = rows.filter(({ status }) => status === 'intent' || status === 'started')
+  const isInTools = calls.length > 0 && calls.every(({ status }) => status === 'started')
+  const isKnown = isBaseAgent(rootAgent) && !isParallel && (open.size > 0 || isInTools)
+  if (isKnown) return [...open.keys()]
+  if (unmarked.size === 0 && agentNames.size > 1) return [undefined]
+  return [...agentNames].filter(name => open.has(name) || !unmarked.has(name))
 }
 
 /** The branches that ADK gives to the agents below parallel ones, by name. */
@@ -162,12 +184,6 @@ export function waitsBetween({ journal, message }: Pick<ResumableRun, 'journal' 
  */
 function opensRound({ kind, scope, author, id, node }: JournalEntry, openingId: string | undefined): boolean {
   return kind === 'event' && scope === '' && author === 'user' && id !== openingId && !node
-}
-
-/** What a release that did not know the nodes of workflows has recorded cannot be replayed. */
-function obstacleIn(record: readonly RecordedEvent[]): string | undefined {
-  const isUnknown = record.some(({ entry, message }) => message?.extra?.nodeInfo !== undefined && !entry.node)
-  return isUnknown ? 'An older release began it, and did not record the nodes of its workflow.' : undefined
 }
 
 async function messagesAfter(
@@ -218,6 +234,7 @@ async function readProgress(
     responses: new Map(),
     outcomes: new Map(),
     open: new Map(),
+    unmarked: new Set(),
     said: new Map(),
   }
   for await (const event of storedEvents(store.runs, runId)) {
@@ -229,6 +246,7 @@ async function readProgress(
     const own = messages.filter(each => each.author === author && each.role === 'assistant')
     const isComplete = progress.said.get(author) === own.map(({ content }) => content).join('')
     if (text === '' || isComplete) progress.open.delete(author)
+    if (text !== '' && isComplete) progress.unmarked.add(author)
   }
   return progress
 }

@@ -4,14 +4,8 @@ import { AgentError } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
 import type { Lease, SessionStore } from '../session/session-store.js'
 import type { RunHost, RunOpened } from './run-host.js'
-import { openInSteps, openingOf, type PreparedRun } from './run-opening.js'
+import { openingOf, type PreparedRun } from './run-opening.js'
 import { runScope } from './run-scope.js'
-
-/** Everything that one write of a store can do for runs; without it nothing is queued in the store. */
-export type DurableStore = SessionStore &
-  Required<Pick<SessionStore, 'openRun' | 'queueRun' | 'beginRun'>> & {
-    runs: Required<Pick<SessionStore['runs'], 'listQueued' | 'listUnfinished' | 'endQueued'>>
-  }
 
 /** A run that has begun under a lease. */
 export interface BegunRun {
@@ -35,8 +29,6 @@ export class Admission {
   readonly #host: RunHost
   readonly #slots: RunSlots
   readonly #ends: AdmissionEnds
-  /** For stores that queue nothing. */
-  readonly #queue = new SessionQueue()
   readonly #admissions = new Map<string, Promise<unknown>>()
 
   constructor(host: RunHost, slots: RunSlots, ends: AdmissionEnds) {
@@ -47,13 +39,9 @@ export class Admission {
 
   /** Accepts in the order of the calls: two messages to one session are not exchanged on their way to the store. */
   accept(run: PreparedRun): Promise<Accepted> {
-    const { store } = this.#host
-    const isLater = run.input.at !== undefined
-    if (isLater && !(isDurable(store) && store.runs.releaseDue)) throw cannotWait()
-    if (!isDurable(store)) return this.#acceptUnqueued(run)
     const name = sessionName(run.key)
     const before = this.#admissions.get(name)
-    const admit = () => (isLater ? this.#keep(store, run) : this.#admit(store, run))
+    const admit = () => (run.input.at === undefined ? this.#admit(run) : this.#keep(run))
     const accepting = before ? before.then(admit) : admit()
     const ended = () => {
       if (this.#admissions.get(name) === settled) this.#admissions.delete(name)
@@ -63,7 +51,8 @@ export class Admission {
     return accepting
   }
 
-  async #admit(store: DurableStore, run: PreparedRun): Promise<Accepted> {
+  async #admit(run: PreparedRun): Promise<Accepted> {
+    const { store } = this.#host
     const { key, input } = run
     const orQueue = input.whenBusy !== 'reject'
     for (let attempt = 1; ; attempt++) {
@@ -91,8 +80,8 @@ export class Admission {
   }
 
   /** Accepts a run for later. */
-  async #keep(store: DurableStore, run: PreparedRun): Promise<Accepted> {
-    const kept = await store.queueRun(openingOf(this.#host, run, true))
+  async #keep(run: PreparedRun): Promise<Accepted> {
+    const kept = await this.#host.store.queueRun(openingOf(this.#host, run, true))
     if ('known' in kept) return this.#known(run)
     return 'dueAt' in kept ? 'scheduled' : 'queued'
   }
@@ -108,71 +97,17 @@ export class Admission {
     if (known) checkSameSession(runId, known.key, input.sessionId === undefined ? known.key : key, key)
     return 'known'
   }
-
-  /** For a store that queues nothing: the run waits in this process, and is stored when it begins. */
-  async #acceptUnqueued(run: PreparedRun): Promise<Accepted> {
-    const { key, input } = run
-    const { signal, whenBusy = 'queue' } = input
-    const leaveQueue = await this.#queue.enter(key, whenBusy, signal)
-    let leaveSlot = () => {}
-    const leave = () => {
-      leaveSlot()
-      leaveQueue()
-    }
-    try {
-      leaveSlot = await this.#slots.enter(signal)
-      const waitMs = whenBusy === 'queue' ? WAIT_FOR_SESSION_MS : 0
-      const opened = await openInSteps(this.#host, run, { waitMs, ...(signal ? { signal } : {}) })
-      if ('lease' in opened) return { lease: opened.lease, leaveSlot: leave, opening: undefined }
-      leave()
-      return await this.#known(run)
-    } catch (error) {
-      leave()
-      throw error
-    }
-  }
 }
 
 const MOST_ATTEMPTS = 5
 
-export function isDurable(store: SessionStore): store is DurableStore {
-  const { openRun, queueRun, beginRun, runs } = store
-  return [openRun, queueRun, beginRun, runs.listQueued, runs.listUnfinished, runs.endQueued].every(Boolean)
-}
-
-async function refuseIfBusy(store: DurableStore, key: SessionKey): Promise<void> {
+async function refuseIfBusy(store: SessionStore, key: SessionKey): Promise<void> {
   const [unfinished] = await store.runs.listUnfinished({ appName: key.appName, key, limit: 1 })
   if (unfinished) throw busy(key)
 }
 
 /** Gives the turn to the next in the queue. */
 export type Leave = () => void
-
-/**
- * One run per session within this process: first come, first served. The lease in the store does this across
- * processes; the queue avoids polling for it within one.
- */
-export class SessionQueue {
-  /** The sessions that have a run, and the runs that wait for them. */
-  readonly #lines = new Map<string, Set<() => void>>()
-
-  /** Waits for the turn of this session. With `reject`, fails at once when another run is queued. */
-  async enter(key: SessionKey, whenBusy: 'queue' | 'reject', signal?: AbortSignal): Promise<Leave> {
-    if (signal?.aborted) throw aborted()
-    const name = sessionName(key)
-    const line = this.#lines.get(name)
-    if (line && whenBusy === 'reject') throw busy(key)
-    if (line) await turnIn(line, signal, () => this.#pass(name))
-    else this.#lines.set(name, new Set())
-    return once(() => this.#pass(name))
-  }
-
-  #pass(name: string): void {
-    const [next] = this.#lines.get(name) ?? []
-    if (next) next()
-    else this.#lines.delete(name)
-  }
-}
 
 /** Releases at most once. */
 export function once(leave: Leave): Leave {
@@ -196,7 +131,7 @@ export class RunSlots {
   async enter(signal: AbortSignal | undefined): Promise<Leave> {
     const entered = this.tryEnter()
     if (entered) return entered
-    await turnIn(this.#waiting, signal, () => this.#pass())
+    await this.#turn(signal)
     return once(() => this.#pass())
   }
 
@@ -208,31 +143,31 @@ export class RunSlots {
     return once(() => this.#pass())
   }
 
+  /** Waits until a slot is passed on, or until the signal fires. */
+  async #turn(signal: AbortSignal | undefined): Promise<void> {
+    let called = () => {}
+    const turn = new Promise<void>(resolve => {
+      called = resolve
+    })
+    const next = () => {
+      this.#waiting.delete(next)
+      called()
+    }
+    this.#waiting.add(next)
+    try {
+      await raceAbort(turn, signal)
+    } catch (error) {
+      // A slot that was passed on in the same moment is passed further.
+      if (!this.#waiting.delete(next)) this.#pass()
+      throw error
+    }
+  }
+
   /** A slot that becomes free is passed on, so that no later run takes it first. */
   #pass(): void {
     const [next] = this.#waiting
     if (next) next()
     else this.#free += 1
-  }
-}
-
-/** Waits in a line until it is called, or until the signal fires. */
-async function turnIn(line: Set<() => void>, signal: AbortSignal | undefined, pass: Leave): Promise<void> {
-  let called = () => {}
-  const turn = new Promise<void>(resolve => {
-    called = resolve
-  })
-  const next = () => {
-    line.delete(next)
-    called()
-  }
-  line.add(next)
-  try {
-    await raceAbort(turn, signal)
-  } catch (error) {
-    // A turn that was passed on in the same moment is passed further.
-    if (!line.delete(next)) pass()
-    throw error
   }
 }
 
@@ -248,13 +183,6 @@ const LEAST_RUNNING = 8
 
 function isBusy(error: unknown): boolean {
   return error instanceof AgentError && error.code === 'session-busy'
-}
-
-function cannotWait(): AgentError {
-  return new AgentError(
-    'invalid-argument',
-    'The store cannot accept runs for later: it has no `runs.releaseDue`. Omit `at`, or use a store of Lango.',
-  )
 }
 
 function busy(key: SessionKey): AgentError {
@@ -281,7 +209,7 @@ async function raceAbort(waiting: Promise<void>, signal: AbortSignal | undefined
 }
 
 function aborted(): AgentError {
-  return new AgentError('aborted', 'The run was stopped while it waited for its session.')
+  return new AgentError('aborted', 'The run was stopped while it waited to begin.')
 }
 
 /** A session as one text. */

@@ -4,6 +4,7 @@ import type { HistoryCut } from '../session/message.js'
 import type { OutputSchema } from '../session/model-options.js'
 import { emptyUsage, type RunUsage, sumUsage } from '../session/usage.js'
 import type { StandardSchema } from '../tool.js'
+import { numbered } from './event-numbers.js'
 import { SaidInEvents } from './event-reader.js'
 import { OpenQuestions } from './open-questions.js'
 import type { RunEvent, RunEventBody, RunFinishReason, RunRepair } from './run-event.js'
@@ -133,7 +134,7 @@ export async function* endedByWaiting(
   const { text, lastText, finishReason, turns, delegations, usage } = collected.wait()
   const { sessionId, runId, seq } = last
   const end: RunEventBody = { type: 'run-finish', finishReason, text, lastText, turns, delegations, usage }
-  yield [{ ...end, sessionId, runId, seq: seq + 1 }]
+  yield numbered([end], { sessionId, runId }, seq)
 }
 
 /** What the events of a run add up to. */

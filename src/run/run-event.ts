@@ -80,8 +80,9 @@ export interface SentRequest {
 }
 
 /**
- * What happens during a run, in order. Every event names its session and run and has a number that grows by
- * one from 1. The first is `run-start`, or `run-queued` or `run-scheduled` and then `run-start`; `run-finish` is the last.
+ * What happens during a run, in order. Every event names its session and run and has a number (`seq`) that is higher than
+ * the ones before it: a text takes a number for each of its characters and has the last of them, any other event takes
+ * one; another attempt after a crash continues at a multiple of 2^24. The first is `run-start`, or `run-queued` or `run-scheduled` and then `run-start`; `run-finish` is the last.
  */
 export type RunEvent = RunEventBody & RunEventIdentity
 

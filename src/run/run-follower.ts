@@ -13,7 +13,7 @@ export interface FollowOptions {
   signal?: AbortSignal | undefined
 }
 
-/** The followers of runs in this process. Every event that they get is in the store. */
+/** The followers of runs in this process. Text of runs that it executes reaches them before it is stored, other events after. */
 export class RunFollower {
   readonly #parts: WatcherParts
   readonly #local = new Map<string, RunFeed>()
@@ -39,7 +39,7 @@ export class RunFollower {
     if (this.#local.get(feed.runId) === feed) this.#local.delete(feed.runId)
   }
 
-  /** The events of a run after a number: stored ones, then live ones as they are stored. Ends after `run-finish`. */
+  /** The events of a run after a number: stored ones, then live ones as they come. Ends after `run-finish`. */
   async *follow(runId: string, options: FollowOptions = {}): AsyncGenerator<EventList, void, undefined> {
     const { signal, unlink } = this.#linked(options.signal)
     let after = options.afterSeq ?? 0

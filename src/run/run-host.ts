@@ -22,7 +22,7 @@ import type { Logger } from '../logger.js'
 import type { Message, SessionKey, State } from '../session/message.js'
 import type { CheckedOutput, ModelOptions, OutputSchema } from '../session/model-options.js'
 import type { NodeJournal, SessionJournal } from '../session/session-journal.js'
-import type { Lease, SessionStore } from '../session/session-store.js'
+import type { Lease, SessionAccess, SessionStore } from '../session/session-store.js'
 import type { LedgerTools } from '../session/tool-calls.js'
 import type { Budget, PriceOf } from '../session/usage.js'
 import type { ClientTools } from '../tool.js'
@@ -137,7 +137,7 @@ export interface RunHost {
   readonly approvalTimeoutMs?: number | undefined
   /** The tools of the agents, for the ledger of their calls. */
   readonly tools: RunTools
-  sessionService(store: SessionStore, lease: Lease, hooks: SessionHooks): BaseSessionService
+  sessionService(store: SessionAccess, lease: Lease, hooks: SessionHooks): BaseSessionService
   /** The message of a run as it is stored, and the invocation that it opens. */
   openingMessage(content: Content): { message: Message; invocationId: string }
   /** A stored message as ADK gets it. */
@@ -196,10 +196,10 @@ export interface SessionHooks {
   opening: StoredOpening | undefined
   /** Called with an event of the run's session in the tick in which it is appended. */
   onAppend(event: Event): void
-  /** Records what is appended; absent where the store cannot resume runs. */
-  journal: SessionJournal<Event> | undefined
+  /** Records the events that are appended. */
+  journal: SessionJournal<Event>
   /** Called before the first node of a workflow begins: returns what records the nodes. */
-  openNodes(): NodeJournal<Event> | undefined
+  openNodes(): NodeJournal<Event>
 }
 
 /** The models that a host's agents use. */

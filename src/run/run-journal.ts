@@ -13,7 +13,6 @@ import type {
   SessionJournal,
   SessionView,
 } from '../session/session-journal.js'
-import type { SessionStore } from '../session/session-store.js'
 import { followCall, type ModelCall } from './model-answers.js'
 import type { Lane, Replay } from './replay.js'
 import type { RunFinishReason } from './run-event.js'
@@ -249,15 +248,6 @@ export interface RunEnding {
 export function endEntry(finishReason: RunFinishReason, error: AgentError | undefined): JournalEntry {
   const delta = { finishReason, ...(error ? { error: error.toJSON() } : {}) }
   return { id: 'end', kind: 'end', scope: '', author: '', branch: '', delta: toJsonData(delta) as State }
-}
-
-/** The journal of a run. A run without a ledger cannot be resumed: nobody would know what its tools have done. */
-export function openJournal(
-  { runs }: SessionStore,
-  ledger: object | undefined,
-  parts: JournalParts,
-): RunJournal | undefined {
-  return ledger && runs.readResumable && runs.resumeRun ? new RunJournal(parts) : undefined
 }
 
 function laneOf(branch: string | undefined, author: string): Lane {

@@ -6,7 +6,7 @@ import { type AgentError, messageOf } from '../errors.js'
 import type { RunAnswer } from '../tool.js'
 import { closeCalls, pendingInStore, seenIn } from './close-calls.js'
 import { EventReader, Outbox } from './event-reader.js'
-import { openNodes } from './node-runs.js'
+import { NodeRuns } from './node-runs.js'
 import { PendingCalls } from './pending-calls.js'
 import { AnswerForm, abortMarker, RunFailures } from './recovery.js'
 import { restoreCounts } from './resumed-run.js'
@@ -16,7 +16,7 @@ import type { EventLists, LeftFor, RunHost, RunOpened } from './run-host.js'
 import { endEntry, type RunJournal } from './run-journal.js'
 import { RunLimits } from './run-limits.js'
 import type { PreparedRun } from './run-opening.js'
-import { enterAgent, RunPlugin, startAdk } from './run-plugin.js'
+import { enterAgent, type RunPlugin, startAdk } from './run-plugin.js'
 import { RunQuestions } from './run-questions.js'
 import type { RunRecorder } from './run-recorder.js'
 import { AdkEvents, createScope, RunOutput } from './run-scope.js'
@@ -33,7 +33,7 @@ export interface RunLoopParts extends WriteParts, Pick<PreparedRun, 'output'> {
 /** One run: ADK's events mixed with what the model layer reports; further rounds; then every open call is answered. */
 export class RunLoop {
   readonly runId: string
-  readonly #plugin = new RunPlugin()
+  readonly #plugin: RunPlugin
   readonly #outbox = new Outbox<RunEventBody>()
   /** The calls of the messages that are stored. */
   readonly #pending = new PendingCalls()
@@ -45,12 +45,11 @@ export class RunLoop {
   readonly #gate: AppendGate
   readonly #reader: EventReader
   readonly #recorder: RunRecorder
-  readonly #ledger: ToolLedger | undefined
+  readonly #ledger: ToolLedger
   readonly #limits: RunLimits
   readonly #host: RunHost
   readonly #parts: RunLoopParts
-  /** Where the store can resume runs. */
-  readonly #journal: RunJournal | undefined
+  readonly #journal: RunJournal
   #opening: RunOpened | undefined
   readonly #output: RunOutput
   /** From the first question on. */
@@ -78,9 +77,7 @@ export class RunLoop {
     this.#abort.signal.addEventListener('abort', () => this.#outbox.wakeUp(), { once: true })
     const reader = new EventReader(host.agentNames, reference => host.models.priceOf(reference))
     this.#reader = reader
-    this.#limits = new RunLimits(host.limits, this.#plugin)
-    const { recorder, ledger, gate, journal } = openWrites(parts, {
-      plugin: this.#plugin,
+    const { recorder, ledger, gate, journal, plugin } = openWrites(parts, {
       emit: body => {
         if (!this.#shutting) this.#output.prepare(body)
         if (body.type === 'tool-unknown' && body.asks) this.#asking().watch()
@@ -98,8 +95,10 @@ export class RunLoop {
     this.#ledger = ledger
     this.#gate = gate
     this.#journal = journal
-    this.#plugin.onTool = tool => host.tools.adopt(tool)
-    this.#plugin.client = host.clientOf(input)
+    this.#plugin = plugin
+    this.#limits = new RunLimits(host.limits, plugin)
+    plugin.onTool = tool => host.tools.adopt(tool)
+    plugin.client = host.clientOf(input)
     this.#output = new RunOutput({ outbox: this.#outbox, recorder, reader, resumed })
     if (resumed) restoreCounts(resumed, { pending: this.#pending, reader, limits: this.#limits })
     this.#roundNumber = resumed?.round ?? 1
@@ -117,7 +116,7 @@ export class RunLoop {
       ...{ identity: { sessionId: key.sessionId, runId: this.runId }, onApproval: input.onApproval },
       ...{ ledger: this.#ledger, pending: this.#pending, recorder: this.#recorder },
       ...{ canLeave: this.isResumable, signal: this.#abort.signal },
-      isBusy: () => this.#ledger?.isExecuting({ withReads: true }) || this.#journal?.isAsking || false,
+      isBusy: () => this.#ledger.isExecuting({ withReads: true }) || this.#journal.isAsking,
       leave: () => this.leave('waiting'),
       emit: body => this.#outbox.put(body),
       prepare: body => this.#output.prepare(body),
@@ -162,14 +161,14 @@ export class RunLoop {
 
   /** Whether the run can be continued by another attempt. */
   get isResumable(): boolean {
-    return this.#journal !== undefined && this.#host.resume !== false
+    return this.#host.resume !== false
   }
 
   /** Leaves the run to another attempt: nothing begins any more, tools that have effects may end, it is given back. */
   async handOver(graceMs: number): Promise<void> {
-    this.#ledger?.hold()
-    this.#journal?.hold()
-    await this.#ledger?.settled(graceMs)
+    this.#ledger.hold()
+    this.#journal.hold()
+    await this.#ledger.settled(graceMs)
     await this.leave('handover')
   }
 
@@ -196,7 +195,7 @@ export class RunLoop {
     this.leftFor = why
     this.#shutting = (async () => {
       try {
-        this.#ledger?.seal()
+        this.#ledger.seal()
         await this.#gate.seal()
         if (why === 'lost') return await this.#recorder.leaveUnfinished([])
         const entries = why === 'round' ? [waitEntry(this.#roundNumber)] : undefined
@@ -264,7 +263,8 @@ export class RunLoop {
         opening,
         onAppend: event => this.#output.appending(event),
         journal: this.#journal,
-        openNodes: () => openNodes(this.#journal, this.#ledger, this.#parts.resumed),
+        openNodes: () =>
+          new NodeRuns({ journal: this.#journal, ledger: this.#ledger, resumed: this.#parts.resumed }),
       }),
       plugin: this.#plugin,
       message,
@@ -372,20 +372,20 @@ export class RunLoop {
 
   /** Answers open calls, and marks an abort for the next turn. Where that fails the run stays unfinished, to be settled later. */
   async #closeAndMark(): Promise<void> {
-    this.#ledger?.seal()
+    this.#ledger.seal()
     await this.#gate.seal()
-    if (this.#parts.lease.lost.aborted) this.#isUnsettled ||= this.#ledger?.hasOpenCalls ?? false
+    if (this.#parts.lease.lost.aborted) this.#isUnsettled ||= this.#ledger.hasOpenCalls
     if (this.#parts.lease.lost.aborted || this.#isUnsettled) return
     try {
       const reason = this.#aborted ? RUN_STOPPED : RUN_ENDED_FIRST
       const { haveFailed } = this.#gate.writes
       const pending = haveFailed ? await pendingInStore(this.#host.store, this.runId) : this.#pending
-      const closing = this.#ledger?.close(reason) ?? reason
-      const ending = this.#journal && endEntry(this.#finishReason, this.#failures.failure)
+      const closing = this.#ledger.close(reason)
+      const ending = endEntry(this.#finishReason, this.#failures.failure)
       this.#output.add(await closeCalls(pending, closing, this.#recorder, ending))
       // An abort that comes later finds a run that has ended.
       this.#endReason = this.#finishReason
-      if (this.#endReason === 'aborted' && this.#gate.hasAppended && !this.#marked) {
+      if (this.#endReason === 'aborted' && !this.#marked) {
         this.#marked = true
         await this.#recorder.letGo()
         const marker = abortMarker(this.#host.rootAgent, this.#lastAuthor)

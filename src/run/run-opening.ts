@@ -12,8 +12,8 @@ import { AgentError } from '../errors.js'
 import type { Message, SessionKey, State } from '../session/message.js'
 import type { CheckedOutput, ModelOptions } from '../session/model-options.js'
 import type { QueuedRun, RunInputRecord, RunOpening } from '../session/run-store.js'
-import type { Lease, LeaseOptions, SessionStore } from '../session/session-store.js'
 import { BUDGET_RULE, type Budget, emptyUsage, hasLimits, isBudget } from '../session/usage.js'
+import { numbered } from './event-numbers.js'
 import type { RunEvent, RunEventBody } from './run-event.js'
 import type { EventLists, GenerationOfRun, RunHost, RunInput } from './run-host.js'
 
@@ -205,10 +205,8 @@ export function abortedFinish(finishReason: 'aborted' | 'error' = 'aborted'): Ru
 export function deletedRun(run: PreparedRun, lastSeq: number): RunEvent[] {
   const message = `The run lost its session "${run.key.sessionId}": the session was deleted`
   const error = new AgentError('lease-lost', message, { retryable: true })
-  return [
-    eventOf(run, lastSeq + 1, { type: 'error', error }),
-    eventOf(run, lastSeq + 2, abortedFinish('error')),
-  ]
+  const identity = { sessionId: run.key.sessionId, runId: run.runId }
+  return numbered([{ type: 'error', error }, abortedFinish('error')], identity, lastSeq)
 }
 
 function userMessage({ text, parts }: RunInput): Content {
@@ -217,43 +215,6 @@ function userMessage({ text, parts }: RunInput): Content {
     throw new AgentError('invalid-argument', 'The run has no message. Pass `text`, `parts`, or both.')
   }
   return { role: 'user', parts: all }
-}
-
-/** Opens the run in single writes, for a store that cannot do it in one. Nothing is queued in such a store. */
-export async function openInSteps(
-  host: RunHost,
-  run: PreparedRun,
-  waiting: LeaseOptions,
-): Promise<{ lease: Lease } | { known: true }> {
-  const { store } = host
-  const { key, runId, input } = run
-  const lease = await store.acquireLease(key, waiting)
-  try {
-    if (input.runId !== undefined && (await store.runs.findRun(runId))) {
-      await lease.release()
-      return { known: true }
-    }
-    await ensureSession(store, key, lease.fence, titleOfMessage(input.text))
-    await store.runs.appendEvents(key, runId, [{ ...startEvent(host, run, 1) }])
-    return { lease }
-  } catch (error) {
-    await lease.release().catch(() => {})
-    throw error
-  }
-}
-
-/** The title of a session that a message opens is the beginning of that message. */
-async function ensureSession(
-  store: SessionStore,
-  key: SessionKey,
-  fence: number,
-  title: string,
-): Promise<void> {
-  try {
-    await store.createSession(key, {}, { title, fence })
-  } catch (error) {
-    if (!(error instanceof AgentError && error.code === 'session-exists')) throw error
-  }
 }
 
 /**

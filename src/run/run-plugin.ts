@@ -33,8 +33,8 @@ import { callsLeftOut, type RequestNotices, type RunLimits, type WrapUp } from '
 export class RunPlugin extends BasePlugin implements RequestNotices {
   /** The error that ADK reduces to a text. */
   modelError: Error | undefined
-  /** Records model steps, where the run can be resumed. */
-  journal: RunJournal | undefined
+  /** Records model steps. */
+  readonly journal: RunJournal
   /** Adds the caller's tools and options to requests. */
   client: RunClient | undefined
   /** Called with each tool before it runs, so that its calls are recorded. */
@@ -56,8 +56,9 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
   readonly #places = new WeakMap<object, RequestPlace>()
   readonly #contexts = new WeakMap<object, Context>()
 
-  constructor() {
+  constructor(journal: RunJournal) {
     super(RUN_PLUGIN)
+    this.journal = journal
   }
 
   /** Whether a request went through this plugin: nested runners have no plugins. */
@@ -122,12 +123,12 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
     await noteLeftOut(this.journal, callbackContext, llmRequest)
     for (const notice of warnings) await addNotice(this.journal, callbackContext, llmRequest, notice)
     // An earlier attempt of the run has already received the notice about its budget.
-    if (!this.#wrapUp && this.journal?.hasNotice(callbackContext)) this.onBudgetNotice()
+    if (!this.#wrapUp && this.journal.hasNotice(callbackContext)) this.onBudgetNotice()
     if (this.#wrapUp && !this.#wrapUpStarted)
       await addNotice(this.journal, callbackContext, llmRequest, this.#wrapUp.notice)
     const maySayNothing = this.#wrapUp !== undefined || isLeft
     this.client?.prepare(callbackContext, llmRequest)
-    const begun = this.journal?.beginStep(callbackContext, llmRequest)
+    const begun = this.journal.beginStep(callbackContext, llmRequest)
     const recorded = begun instanceof Promise ? await begun : begun
     if (recorded) {
       this.#wrapUpStarted ||= this.#wrapUp !== undefined
@@ -162,7 +163,7 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
     llmResponse: LlmResponse
   }): Promise<LlmResponse | undefined> {
     // What callbacks made of a recorded answer is part of the record.
-    if (this.journal?.isRecorded(llmResponse)) return llmResponse
+    if (this.journal.isRecorded(llmResponse)) return llmResponse
     // Callbacks of agents do not get it: it is no answer.
     if (restartOf(llmResponse.customMetadata) !== undefined) return llmResponse
     if (!this.#wrapUp || !this.#wrapUpStarted || llmResponse.errorCode || llmResponse.partial)
@@ -176,7 +177,7 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
 
   override async onEventCallback({ event }: { event: Event }): Promise<Event | undefined> {
     if (!event.partial) this.eventCount += 1
-    this.journal?.see(event)
+    this.journal.see(event)
     return undefined
   }
 
@@ -226,13 +227,11 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
 /** The plugin of agents inside tools, whose runners have none. */
 class NestedPlugin extends BasePlugin {
   readonly #outer: RunPlugin
-  readonly #journal: RunJournal
   readonly #onAnswer: (answer: LlmResponse) => void
 
-  constructor(outer: RunPlugin, journal: RunJournal, onAnswer: (answer: LlmResponse) => void) {
+  constructor(outer: RunPlugin, onAnswer: (answer: LlmResponse) => void) {
     super(RUN_PLUGIN)
     this.#outer = outer
-    this.#journal = journal
     this.#onAnswer = onAnswer
   }
 
@@ -243,9 +242,10 @@ class NestedPlugin extends BasePlugin {
     callbackContext: Context
     llmRequest: LlmRequest
   }): Promise<LlmResponse | undefined> {
+    const { journal } = this.#outer
     this.#outer.place(callbackContext, llmRequest)
-    await noteLeftOut(this.#journal, callbackContext, llmRequest)
-    const begun = this.#journal.beginStep(callbackContext, llmRequest)
+    await noteLeftOut(journal, callbackContext, llmRequest)
+    const begun = journal.beginStep(callbackContext, llmRequest)
     const recorded = begun instanceof Promise ? await begun : begun
     if (!recorded || recorded === 'several') return undefined
     this.#onAnswer(recorded)
@@ -259,9 +259,10 @@ class NestedPlugin extends BasePlugin {
     callbackContext: Context
     llmResponse: LlmResponse
   }): Promise<LlmResponse | undefined> {
-    const isRecorded = this.#journal.isRecorded(llmResponse)
+    const { journal } = this.#outer
+    const isRecorded = journal.isRecorded(llmResponse)
     // Lango's own models report their answers themselves.
-    if (!llmResponse.partial && (isRecorded || this.#journal.isFollowed(callbackContext)))
+    if (!llmResponse.partial && (isRecorded || journal.isFollowed(callbackContext)))
       this.#onAnswer(llmResponse)
     return isRecorded ? llmResponse : undefined
   }
@@ -290,10 +291,8 @@ async function laterFailure({ tool, error }: ToolFailure): Promise<Record<string
 
 /** Lets the steps of an agent inside a tool be recorded. The calls of recorded answers count as those of new ones do. */
 export function enterAgent(invocation: object, outer: RunPlugin, limits: RunLimits): void {
-  const { journal } = outer
-  if (!journal) return
   const context = invocation as { -readonly [Key in keyof InvocationContext]: InvocationContext[Key] }
-  const plugin = new NestedPlugin(outer, journal, answer => {
+  const plugin = new NestedPlugin(outer, answer => {
     const calls = (answer.content?.parts ?? []).flatMap(part => part.functionCall ?? [])
     if (calls.length > 0) limits.observeNested(calls)
   })
@@ -305,7 +304,7 @@ export function enterAgent(invocation: object, outer: RunPlugin, limits: RunLimi
  * beginning of the turn.
  */
 async function addNotice(
-  journal: RunJournal | undefined,
+  journal: RunJournal,
   context: Context,
   llmRequest: LlmRequest,
   notice: string,
@@ -315,7 +314,7 @@ async function addNotice(
   const content: Content = { role: 'user', parts: [{ text: notice }] }
   llmRequest.contents.push(markWrittenBy(content, 'program'))
   // Runs of releases that did not store notices have none in their record.
-  if (journal?.hasAnswer(context)) return
+  if (journal.hasAnswer(context)) return
   const customMetadata = { lango: { synthetic: true } }
   const event = createEvent({
     ...{ author, invocationId, content, customMetadata },
@@ -328,11 +327,7 @@ async function addNotice(
  * Adds the notice to an agent whose last answer had too many calls. It depends on the history of that agent alone, so that
  * agents which run next to it do not get it, and a run that is resumed has it in the same place.
  */
-async function noteLeftOut(
-  journal: RunJournal | undefined,
-  context: Context,
-  llmRequest: LlmRequest,
-): Promise<void> {
+async function noteLeftOut(journal: RunJournal, context: Context, llmRequest: LlmRequest): Promise<void> {
   const { branch, session } = context.invocationContext
   const last = session.events.findLast(
     ({ author, content, ...event }) =>

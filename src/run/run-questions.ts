@@ -31,7 +31,7 @@ export interface QuestionParts {
   isBetween: boolean
   onApproval: OnApproval | undefined
   /** Asks about unknown outcomes. */
-  ledger: OutcomeQuestions | undefined
+  ledger: OutcomeQuestions
   pending: PendingCalls
   recorder: RunRecorder
   /** Whether the run can be left to another attempt. */
@@ -73,8 +73,8 @@ export class RunQuestions {
     this.#desk = openApprovalDesk(options)
     this.#questions = new QuestionDesk(options)
     const nameOf = ({ messageId, id }: OpenCall) => `${messageId}/${id}`
-    const resultOf = (call: OpenCall) => ledger?.resultOf(nameOf(call))
-    const isUnsettled = (call: OpenCall) => ledger?.isUnsettled(nameOf(call)) ?? false
+    const resultOf = (call: OpenCall) => ledger.resultOf(nameOf(call))
+    const isUnsettled = (call: OpenCall) => ledger.isUnsettled(nameOf(call))
     this.#between = new RoundQuestions({
       pending,
       recorder,
@@ -126,7 +126,7 @@ export class RunQuestions {
     if (this.#questions.answer(callId, answer)) return true
     if (this.#between.take(callId, answer)) return true
     const outcome = outcomeIn(answer)
-    if (outcome) return this.#parts.ledger?.answer(callId, outcome) ?? false
+    if (outcome) return this.#parts.ledger.answer(callId, outcome)
     return isApproval(answer) && this.#desk.answer(callId, answer)
   }
 
@@ -135,7 +135,7 @@ export class RunQuestions {
     if (this.#questions.answer(callId, answer)) return
     if (this.#between.take(callId, answer)) return
     const outcome = outcomeIn(answer)
-    if (outcome) this.#parts.ledger?.expect(callId, outcome)
+    if (outcome) this.#parts.ledger.expect(callId, outcome)
     else if (isApproval(answer)) this.#desk.expect(callId, answer)
   }
 
@@ -161,7 +161,7 @@ export class RunQuestions {
 
   #check(): void {
     const { ledger, isBusy, leave } = this.#parts
-    if (this.#desk.pending.length === 0 && !ledger?.isAsking) return
+    if (this.#desk.pending.length === 0 && !ledger.isAsking) return
     if (isBusy()) this.watch()
     else void leave()
   }

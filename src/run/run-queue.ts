@@ -3,13 +3,12 @@ import { setMaxListeners } from 'node:events'
 import { AgentError, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
 import type { SessionKey } from '../session/message.js'
-import type { QueuedRun, RunStore } from '../session/run-store.js'
+import type { QueuedRun } from '../session/run-store.js'
 import type { Lease, SessionStore } from '../session/session-store.js'
 import { type Leave, type RunSlots, sessionName, WAIT_FOR_SESSION_MS } from './run-admission.js'
 
 interface WorkerParts {
-  store: SessionStore & { runs: Required<Pick<RunStore, 'listQueued'>> }
-  host: { logger: Logger }
+  host: { store: SessionStore; logger: Logger }
   slots: RunSlots
   /** The runs that this process has accepted and that are queued. */
   own: Pick<OwnQueue<OwnRun>, 'hasIn' | 'keep'>
@@ -145,7 +144,7 @@ export class QueueWorkers extends BeginningRuns implements Workers {
   /** The lease of a session, or `undefined` when it is busy for longer than that. */
   async #acquire(key: SessionKey, waitMs: number): Promise<Lease | undefined> {
     try {
-      return await this.#parts.store.acquireLease(key, { waitMs, signal: this.closing })
+      return await this.#parts.host.store.acquireLease(key, { waitMs, signal: this.closing })
     } catch (error) {
       if (error instanceof AgentError && error.code === 'session-busy') return undefined
       throw error
@@ -153,9 +152,9 @@ export class QueueWorkers extends BeginningRuns implements Workers {
   }
 
   async #executeUnder(key: SessionKey, lease: Lease, leaveSlot: Leave): Promise<boolean> {
-    const { store, execute, own } = this.#parts
+    const { host, execute, own } = this.#parts
     try {
-      const queued = await store.runs.listQueued(key)
+      const queued = await host.store.runs.listQueued(key)
       own.keep(key, queued)
       const [next] = queued
       if (!next || this.isClosing) return false

@@ -15,11 +15,13 @@ import type {
   ToolCallPlace,
 } from '../session/run-store.js'
 import type { Lease, Observation, SessionStore } from '../session/session-store.js'
+import { isDelta, joinDeltas, numbered } from './event-numbers.js'
+import { HandedEvents } from './handed-events.js'
 import type { RunEvent, RunEventBody, SentRequest } from './run-event.js'
 import { ToolClock } from './run-limits.js'
 
-const BATCH_MS = 50
-const BATCH_EVENTS = 64
+/** Followers in other processes get deltas after this time: at most five writes a second store deltas alone. */
+const DELTA_MS = 200
 
 /** A request waits this long for the answer of the model, so that both are stored in one write. */
 const REQUEST_MS = 1000
@@ -43,6 +45,8 @@ export interface RecorderParts {
   observe?: ((event: RunEvent) => void) | undefined
   /** Called with events once they are stored, in order, as they were stored. */
   onStored?: ((events: readonly RunEvent[]) => void) | undefined
+  /** Called with events in order: with a delta at once if everything before it was handed out, with any other once it is stored. */
+  handOut?: ((events: readonly RunEvent[]) => void) | undefined
 }
 
 /** What a write of the run holds besides the events and requests that wait for it. */
@@ -66,10 +70,11 @@ interface WaitingChanges {
 }
 
 /**
- * Numbers the events of one run and stores them with the messages that they report, step by step. Deltas are stored
- * in batches, at the latest after 50 ms; every other event is stored before it is handed out. A write is repeated while
- * the store is away and the lease cannot be lost. After that a store that fails on events alone does not fail the run:
- * the messages are what must not be lost.
+ * Numbers the events of one run and stores them with the messages that they report, step by step. A delta is handed out
+ * before it is stored, and waits for the next write, joined with its neighbours; every other event is stored before it
+ * is handed out, and no event is handed out before an earlier one. A write is repeated while the store is away and the
+ * lease cannot be lost. After that a store that fails on events alone does not fail the run: the messages are what must
+ * not be lost.
  */
 export class RunRecorder {
   readonly runId: string
@@ -77,8 +82,11 @@ export class RunRecorder {
   readonly #clock = new ToolClock()
   #seq = 0
   #step = 0
+  /** Numbered events that no write has yet. */
   #batch: RunEvent[] = []
-  #batchStarted = 0
+  /** Deltas up to this number are not joined with later ones: a write has them that may be stored, or waits with them. */
+  #closedSeq = 0
+  readonly #handed = new HandedEvents(events => this.#notify(this.#parts.handOut, events))
   #requests: RunRequest[] = []
   #observations: Observation[] = []
   #changes: WaitingChanges[] = []
@@ -102,27 +110,24 @@ export class RunRecorder {
     this.#seq = first.at(-1)?.seq ?? 0
     this.#step = step
     this.#observe(first)
-    this.#announce(first)
+    this.#stored(first)
   }
 
-  /** Gives events their numbers. They are stored with the next write, at the latest after 50 ms unless it is to be awaited. */
+  /** Gives events their numbers. They are stored with the next write, at the latest after 200 ms unless it is to be awaited. */
   prepare(bodies: readonly RunEventBody[], awaitsWrite = false): RunEvent[] {
-    const events = bodies.map(body => this.#number(body))
+    const events = this.#number(bodies)
     this.#observe(events)
     if (events.length === 0) return events
-    if (this.#batch.length === 0) this.#batchStarted = Date.now()
-    this.#batch.push(...events)
-    // Flushed by a timer too: when a model pauses, followers of the run still get the last delta.
-    if (!awaitsWrite) this.#timer ??= setTimeout(() => void this.flush(), BATCH_MS).unref()
+    this.#keep(events)
+    if (!awaitsWrite) this.#timer ??= setTimeout(() => void this.flush(), DELTA_MS).unref()
+    this.#handed.numbered(events)
     return events
   }
 
-  /** Gives events their numbers and stores them, at once or, when all are deltas, with the next batch. */
+  /** Gives events their numbers and stores them, at once or, when all are deltas, with the next write. */
   async record(bodies: readonly RunEventBody[]): Promise<RunEvent[]> {
     const events = this.prepare(bodies)
-    const isUrgent = bodies.some(({ type }) => type !== 'text-delta' && type !== 'reasoning-delta')
-    const isFull = this.#batch.length >= BATCH_EVENTS || Date.now() - this.#batchStarted >= BATCH_MS
-    if (events.length > 0 && (isUrgent || isFull)) await this.flush()
+    if (!events.every(isDelta)) await this.flush()
     return events
   }
 
@@ -155,8 +160,9 @@ export class RunRecorder {
    */
   hold(write: StepWrite): Promise<SavedStep> {
     invariant(!this.isUnstored, 'one message is held at a time')
-    this.#heldFrom = this.#batch[0]?.seq ?? this.#seq + 1
+    this.#heldFrom = this.#batch[0]?.seq ?? Number.POSITIVE_INFINITY
     this.#heldTo = this.#seq
+    this.#closedSeq = this.#seq
     setImmediate(() => void this.letGo())
     return new Promise((resolve, reject) => {
       this.#held = { write, resolve, reject }
@@ -209,33 +215,34 @@ export class RunRecorder {
   }
 
   /**
-   * Stores the last events and, where the store can do so in the same write, ends the lease. Fails when the message that
+   * Stores the last events and ends the lease in the same write. Fails when the message that
    * was held for this write cannot be stored: the run has another end then.
    */
   async finish(bodies: readonly RunEventBody[]): Promise<RunEvent[]> {
     const held = this.#held
     this.#held = undefined
-    const events = bodies.map(body => this.#number(body))
-    this.#batch.push(...events)
+    this.#handed.end()
+    const lastSeq = this.#seq
+    const events = this.#number(bodies)
+    this.#keep(events)
     const { lease } = this.#parts
-    const release = this.canRelease && !lease.lost.aborted
+    const release = !lease.lost.aborted
     const write = { calibration: sumByModel(this.#observations), release }
     const isStored = held
-      ? await this.#finishWith(held, write, events)
+      ? await this.#finishWith(held, write, { events, lastSeq })
       : await this.#inTurn(() => this.#writeWaiting(write))
     this.#observations = []
     this.#observe(events)
-    if (isStored && release) lease.released?.()
+    if (isStored && release) lease.released()
     return events
   }
 
-  /** Whether the last write of the run can end the lease. */
-  get canRelease(): boolean {
-    const { lease, store } = this.#parts
-    return store.runs.saveStep !== undefined && lease.released !== undefined
-  }
-
-  async #finishWith(held: HeldWrite, end: StepWrite, events: readonly RunEvent[]): Promise<true> {
+  /** `lastSeq`: the number before the events. */
+  async #finishWith(
+    held: HeldWrite,
+    end: StepWrite,
+    { events, lastSeq }: { events: readonly RunEvent[]; lastSeq: number },
+  ): Promise<true> {
     // A run that has ended is not continued: it needs no entry in its journal.
     const { journal: _, ...write } = held.write
     try {
@@ -243,14 +250,13 @@ export class RunRecorder {
       return true
     } catch (error) {
       if (await this.#hasStored(events.at(-1))) {
-        this.#announce(toJsonData(this.#batch) as unknown as RunEvent[])
-        this.#batch = []
+        this.#stored(toJsonData(this.#batch.splice(0)) as unknown as RunEvent[])
         held.resolve({})
         return true
       }
       this.#batch = this.#batch.filter(event => !events.includes(event))
       // The other end takes their numbers, unless later events have theirs.
-      if (this.#seq === events.at(-1)?.seq) this.#seq -= events.length
+      if (this.#seq === events.at(-1)?.seq) this.#seq = lastSeq
       held.reject(error)
       throw error
     }
@@ -270,16 +276,18 @@ export class RunRecorder {
 
   /** Stores what is waiting, and leaves the run to another attempt. `false` when that could not be stored. */
   async pause(pause: 'waiting' | 'handover', journal?: readonly JournalEntry[]): Promise<boolean> {
+    this.#handed.end()
     const write = { release: true, pause, ...defined({ journal }) }
     const isStored = await this.#inTurn(() => this.#writeWaiting(write))
-    if (isStored) this.#parts.lease.released?.()
+    if (isStored) this.#parts.lease.released()
     return isStored
   }
 
   /** Gives the last events their numbers and stores nothing more: another process ends the run. */
   async leaveUnfinished(bodies: readonly RunEventBody[]): Promise<RunEvent[]> {
     await this.letGo()
-    const events = bodies.map(body => this.#number(body))
+    this.#handed.end()
+    const events = this.#number(bodies)
     this.#observe(events)
     clearTimeout(this.#timer)
     clearTimeout(this.#requestTimer)
@@ -288,10 +296,18 @@ export class RunRecorder {
     return events
   }
 
-  #number(body: RunEventBody): RunEvent {
-    this.#seq += 1
+  #number(bodies: readonly RunEventBody[]): RunEvent[] {
     const { sessionId } = this.#parts.key
-    return { ...this.#clock.timed(body), sessionId, runId: this.runId, seq: this.#seq }
+    const timed = bodies.map(body => this.#clock.timed(body))
+    const events = numbered(timed, { sessionId, runId: this.runId }, this.#seq)
+    this.#seq = events.at(-1)?.seq ?? this.#seq
+    return events
+  }
+
+  #keep(events: readonly RunEvent[]): void {
+    const last = this.#batch.at(-1)
+    const open = last && last.seq > this.#closedSeq ? this.#batch.splice(-1) : []
+    this.#batch.push(...joinDeltas([...open, ...events]))
   }
 
   #observe(events: readonly RunEvent[]): void {
@@ -307,8 +323,10 @@ export class RunRecorder {
     }
   }
 
-  #announce(events: readonly RunEvent[]): void {
-    if (events.length > 0) this.#notify(this.#parts.onStored, events)
+  #stored(events: readonly RunEvent[]): void {
+    if (events.length === 0) return
+    this.#notify(this.#parts.onStored, events)
+    this.#handed.stored(events, this.#batch)
   }
 
   /** One write at a time, so that messages and events are stored in order. */
@@ -349,7 +367,7 @@ export class RunRecorder {
     const events = later < 0 ? this.#batch : this.#batch.slice(0, later)
     const [requests, changes] = [this.#requests, this.#changes]
     this.#batch = later < 0 ? [] : this.#batch.slice(later)
-    if (later >= 0) this.#timer = setTimeout(() => void this.flush(), BATCH_MS).unref()
+    if (later >= 0) this.#timer = setTimeout(() => void this.flush(), DELTA_MS).unref()
     this.#requests = []
     this.#changes = []
     // Converted to JSON data, so that stored events equal those that a client in another process receives.
@@ -361,11 +379,12 @@ export class RunRecorder {
     const step = { key, runId: this.runId, fence: lease.fence, events: records, requests, ...write }
     try {
       const saved = await this.#save(calls.length > 0 ? { ...step, calls } : step)
-      this.#announce(records as unknown as RunEvent[])
+      this.#stored(records as unknown as RunEvent[])
       answerChanges(changes, saved.calls?.slice(write.calls?.length ?? 0) ?? [])
       return saved
     } catch (error) {
       for (const change of changes) change.reject(error)
+      this.#closedSeq = Math.max(this.#closedSeq, events.at(-1)?.seq ?? 0)
       this.#batch = [...events, ...this.#batch].slice(-MAXIMUM_WAITING)
       this.#requests = [...requests, ...this.#requests].slice(-MAXIMUM_WAITING)
       throw error
@@ -378,11 +397,10 @@ export class RunRecorder {
     const startedAt = performance.now()
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MOST_PAUSE_MS)) {
       try {
-        return await saveStep(store, step)
+        return await store.runs.saveStep(step)
       } catch (error) {
         const isOver = lease.lost.aborted || performance.now() - startedAt >= OUTAGE_MS
-        // Single writes cannot be repeated: some of them may be stored.
-        if (isOver || !isAway(error) || !store.runs.saveStep || !isRepeatable(step)) throw error
+        if (isOver || !isAway(error) || !isRepeatable(step)) throw error
         const facts = { runId: this.runId, error: messageOf(error) }
         if (pauseMs === FIRST_PAUSE_MS)
           logger.warn('The store does not answer: the write of a run is repeated', facts)
@@ -412,23 +430,6 @@ function answerChanges(changes: readonly WaitingChanges[], places: readonly Tool
     resolve(places.slice(first, first + calls.length))
     first += calls.length
   }
-}
-
-/** Stores a step. A store that cannot do so in one transaction gets single writes. */
-function saveStep(store: SessionStore, step: RunStep): Promise<SavedStep> {
-  return store.runs.saveStep ? store.runs.saveStep(step) : saveInWrites(store, step)
-}
-
-/** The message first: it must not be lost. */
-async function saveInWrites(store: SessionStore, step: RunStep): Promise<{ seq?: number }> {
-  const { runs } = store
-  const { key, runId, fence, message, stateDelta, events = [], requests = [], calibration = [] } = step
-  const place = message ? await store.appendMessage(key, message, { fence, ...defined({ stateDelta }) }) : {}
-  if (!message && stateDelta) await store.updateState(key, stateDelta, { fence })
-  if (events.length > 0) await runs.appendEvents(key, runId, events)
-  for (const request of requests) await runs.saveRequest(runId, request.step, request.record)
-  for (const { model, bytes, tokens } of calibration) await store.calibration.record(model, bytes, tokens)
-  return place
 }
 
 function sumByModel(observations: readonly Observation[]): Observation[] {

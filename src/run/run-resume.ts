@@ -1,9 +1,11 @@
 /** How a run is continued: what is loaded for it, what its next attempt begins with, and when it is given up. */
+import { defined } from '../base/defined.js'
 import type { RunTrace } from '../base/trace-context.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
 import type { RunInputRecord, RunSummary } from '../session/run-store.js'
 import type { Lease } from '../session/session-store.js'
+import { lastSeqBeforeAttempt, numbered } from './event-numbers.js'
 import { freeLease, hasSuccessor, markIfInterrupted, storedEvents } from './interrupted-runs.js'
 import { loadResumed, type ResumedRun, waitsBetween } from './resumed-run.js'
 import { type BegunRun, type Leave, once, type RunSlots } from './run-admission.js'
@@ -11,6 +13,7 @@ import type { RunEvent, RunEventBody } from './run-event.js'
 import type { RunHost } from './run-host.js'
 import type { RunEnding } from './run-journal.js'
 import { type PreparedRun, preparedFrom } from './run-opening.js'
+import { isSignalled } from './run-signals.js'
 
 /** A run that is to be continued. */
 export interface Resumption {
@@ -84,7 +87,7 @@ export class RunResumer {
       if (!('resumed' in prepared)) return (await this.#end(run, lease, prepared)) ? 'ended' : 'later'
       const { key, runId } = run
       const events = prepared.first.map(event => ({ ...event }))
-      const begun = await host.store.runs.resumeRun?.({ key, runId, fence: lease.fence, events })
+      const begun = await host.store.runs.resumeRun({ key, runId, fence: lease.fence, events })
       if (!begun) return 'ended'
       host.logger.info('A run is resumed', { runId, ...key, attempt: begun.attempt })
       const { opening, isBetween } = prepared.resumed
@@ -106,7 +109,7 @@ export class RunResumer {
   async clearWay({ appName, userId, sessionId }: SessionKey, held: Held): Promise<Continued | 'clear'> {
     const key = { appName, userId, sessionId }
     const { store } = this.#parts.host
-    const earlier = (await store.runs.listUnfinished?.({ appName, key, limit: CHECKED_RUNS })) ?? []
+    const earlier = await store.runs.listUnfinished({ appName, key, limit: CHECKED_RUNS })
     const unfinished = earlier.find(({ state }) => state === 'running' || state === 'waiting')
     if (unfinished?.state === 'running') return this.takeOver(unfinished, held, true)
     return !unfinished || (await this.#endAsked(unfinished, held.lease)) ? 'clear' : 'later'
@@ -118,9 +121,8 @@ export class RunResumer {
    */
   async #endAsked(run: RunSummary, lease: Lease): Promise<boolean> {
     const { store, tools, logger } = this.#parts.host
-    const resumable = await store.runs.readResumable?.(run.runId)
-    const signalled = (await store.runs.signalled?.([run.runId])) ?? []
-    if (!resumable || !waitsBetween(resumable) || signalled.length > 0) return false
+    const resumable = await store.runs.readResumable(run.runId)
+    if (!resumable || !waitsBetween(resumable) || (await isSignalled(store, run.runId))) return false
     const ending: RunEnding = { finishReason: 'stop' }
     return markIfInterrupted(store, run, { held: lease, tools, logger, ending })
   }
@@ -128,7 +130,7 @@ export class RunResumer {
   /** Ends the only unfinished run of a session, if it waits between two rounds. */
   async freeSession(key: SessionKey): Promise<boolean> {
     const { store, appName } = this.#parts.host
-    const [run, other] = (await store.runs.listUnfinished?.({ appName, key, limit: 2 })) ?? []
+    const [run, other] = await store.runs.listUnfinished({ appName, key, limit: 2 })
     if (run?.state !== 'waiting' || other) return false
     const lease = await freeLease(store, run)
     try {
@@ -141,7 +143,7 @@ export class RunResumer {
   async #end(run: RunSummary, held?: Lease, why: NotResumed = {}): Promise<boolean> {
     const { host } = this.#parts
     const { runId } = run
-    const stored = host.tracing && (await host.store.runs.readResumable?.(runId))
+    const stored = host.tracing && (await host.store.runs.readResumable(runId))
     const isEnded = await markIfInterrupted(host.store, run, { ...host, held, ...why })
     if (!isEnded) return false
     host.logger.warn('A run was marked as interrupted: its process is gone', { runId, ...run.key })
@@ -164,9 +166,8 @@ async function prepareResume(
   host: RunHost,
   run: RunSummary,
 ): Promise<Pick<Resumption, 'run' | 'resumed' | 'first'> | NotResumed> {
-  const { runs } = host.store
-  if (host.resume === false || !runs.resumeRun) return {}
-  const resumable = await runs.readResumable?.(run.runId)
+  if (host.resume === false) return {}
+  const resumable = await host.store.runs.readResumable(run.runId)
   if (!resumable) return {}
   const isCrash = resumable.state === 'running'
   const { maxAttempts = MAX_ATTEMPTS } = host
@@ -176,30 +177,26 @@ async function prepareResume(
   const queued = { key: run.key, runId: run.runId, message, input, queuedAt: run.startedAt }
   const resumed = await loadResumed(host, run, resumable)
   if (resumed.ending) return { ending: resumed.ending }
-  if (resumed.obstacle) return { reason: resumed.obstacle }
   const prepared = preparedFrom(host, queued, false)
   const attempt = isCrash ? resumable.attempt + 1 : resumable.attempt
-  const first = firstEvents(run, resumed, attempt)
+  const first = firstEvents(run, resumed, { attempt, isCrash })
   return { run: { ...prepared, content: resumed.content }, resumed, first }
 }
 
 const MAX_ATTEMPTS = 3
 
+/** After a crash the numbers begin above those of deltas that were handed out and not stored. */
 function firstEvents(
   { runId, key, lastSeq }: RunSummary,
-  { replayedSteps, progress }: ResumedRun,
-  attempt: number,
+  { replayedSteps, progress, mayHaveSpoken }: ResumedRun,
+  { attempt, isCrash }: { attempt: number; isCrash: boolean },
 ): RunEvent[] {
-  const restarts = [...progress.open.keys()].map(
-    (author): RunEventBody => ({ type: 'step-restart', step: progress.step + 1, author }),
+  const restarts = (isCrash ? mayHaveSpoken : [...progress.open.keys()]).map(
+    (author): RunEventBody => ({ type: 'step-restart', step: progress.step + 1, ...defined({ author }) }),
   )
   const bodies: RunEventBody[] = [{ type: 'run-resumed', attempt, replayedSteps }, ...restarts]
-  return bodies.map((body, index) => ({
-    ...body,
-    sessionId: key.sessionId,
-    runId,
-    seq: lastSeq + 1 + index,
-  }))
+  const after = isCrash ? lastSeqBeforeAttempt(lastSeq) : lastSeq
+  return numbered(bodies, { sessionId: key.sessionId, runId }, after)
 }
 
 /** Reports the end of a run that was ended as interrupted, with the trace that it was accepted with. */

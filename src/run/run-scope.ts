@@ -53,13 +53,13 @@ export interface RunScope {
   approve(call: PendingApproval, signal: AbortSignal): Promise<ApprovalOutcome>
   /** Asks a person what a call needs to know while it is executed. */
   ask(question: PendingQuestion, signal: AbortSignal): Promise<QuestionOutcome>
-  /** Records the run's tool calls, where the store can. */
-  readonly ledger?: CallLedger | undefined
+  /** Records the run's tool calls. */
+  readonly ledger: CallLedger
   /** Whether what code on a branch does now was done before, by an earlier attempt of the run. */
   isReplaying(branch: string): boolean
   /** Whether a request of ADK's belongs to the run itself; otherwise a nested agent made it. */
   isOwnRequest(request: object): boolean
-  /** Who made a request; `undefined` for an agent inside a tool of a run that is not recorded. */
+  /** Who made a request; `undefined` for an agent that a tool calls without ADK's runner. */
   placeOf(request: object): RequestPlace | undefined
   /** Keeps a request and returns its number within the run. */
   requestSent(request: SentRequest): number
@@ -190,7 +190,7 @@ export function createScope(scope: ScopeParts): RunScope {
     model: input.model,
     options: input,
     budget: budgetOf(host, input),
-    isReplaying: branch => plugin.journal?.isReplaying(branch) ?? false,
+    isReplaying: branch => plugin.journal.isReplaying(branch),
     isOwnRequest: request => plugin.owns(request),
     placeOf: request => plugin.placeOf(request),
     requestSent: given => {

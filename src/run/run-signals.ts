@@ -9,6 +9,7 @@ import type { RunSignal, RunStore, RunSummary } from '../session/run-store.js'
 import type { Lease, SessionStore } from '../session/session-store.js'
 import type { RunAnswer } from '../tool.js'
 import { answerUnknown } from './close-calls.js'
+import { numbered } from './event-numbers.js'
 import { storedEvents } from './interrupted-runs.js'
 import { OpenQuestions, type RunQuestion } from './open-questions.js'
 import {
@@ -174,7 +175,7 @@ export class SignalPoller {
     const { runs } = this.#store
     try {
       const runIds = [...this.#receivers.keys()]
-      for (const runId of (await runs.signalled?.(runIds)) ?? runIds) {
+      for (const runId of await runs.signalled(runIds)) {
         for (const signal of await this.#new(runId)) this.#receivers.get(runId)?.(signal)
       }
     } catch (error) {
@@ -186,9 +187,7 @@ export class SignalPoller {
 
   /** Signals that the run has not got yet. */
   async #new(runId: string): Promise<readonly RunSignal[]> {
-    const { runs } = this.#store
-    if (!runs.readSignals) return runs.takeSignals(runId)
-    const pending = await runs.readSignals(runId)
+    const pending = await this.#store.runs.readSignals(runId)
     const known = this.#delivered.get(runId)
     if (this.#receivers.has(runId)) this.#delivered.set(runId, new Set(pending.map(({ id }) => id)))
     return pending.flatMap(({ id, signal }) => (known?.has(id) ? [] : signal))
@@ -199,7 +198,7 @@ const POLL_MS = 250
 
 /** Whether a run has a signal that it has not recorded, such as the answer that it waits for. */
 export async function isSignalled({ runs }: SessionStore, runId: string): Promise<boolean> {
-  return ((await runs.signalled?.([runId])) ?? []).length > 0
+  return (await runs.signalled([runId])).length > 0
 }
 
 /** Stops a run of any process: a queued one ends at once, a running one by a signal. */
@@ -213,9 +212,12 @@ export async function stopStored(store: SessionStore, runId: string): Promise<vo
   await runs.sendSignal(runId, { type: 'stop' })
 }
 
-async function endQueued({ runs }: SessionStore, { runId, key, lastSeq }: RunSummary): Promise<boolean> {
-  const finish = { ...abortedFinish(), sessionId: key.sessionId, runId, seq: lastSeq + 1 }
-  return (await runs.endQueued?.(runId, [finish])) ?? false
+function endQueued({ runs }: SessionStore, { runId, key, lastSeq }: RunSummary): Promise<boolean> {
+  const events = numbered([abortedFinish()], { sessionId: key.sessionId, runId }, lastSeq)
+  return runs.endQueued(
+    runId,
+    events.map(event => ({ ...event })),
+  )
 }
 
 /** Answers a call that waits in a run of another process. Fails when none waits under that id. */

@@ -7,43 +7,45 @@ import {
   type Part,
   type RunnableRoot,
 } from '../adk/sdk.js'
-import { defined } from '../base/defined.js'
 import type { Turns } from '../base/pause.js'
-import { AgentError, invariant } from '../errors.js'
-import type { Message, SessionKey } from '../session/message.js'
+import { AgentError } from '../errors.js'
+import type { Message } from '../session/message.js'
 import type { JournalEntry, RunStep, SavedStep, ToolCallChange, ToolCallPlace } from '../session/run-store.js'
-import type { AppendOptions, Lease, SessionStore } from '../session/session-store.js'
+import type { Lease, SessionAccess, SessionStore } from '../session/session-store.js'
 import type { ResumedRun } from './resumed-run.js'
 import type { RunEventBody } from './run-event.js'
+import type { RunFeed } from './run-feed.js'
 import type { RunHost, RunOpened } from './run-host.js'
-import { openJournal, type RunJournal } from './run-journal.js'
+import { RunJournal } from './run-journal.js'
 import type { PreparedRun } from './run-opening.js'
-import type { RunPlugin } from './run-plugin.js'
+import { RunPlugin } from './run-plugin.js'
 import { RunRecorder } from './run-recorder.js'
-import { openLedger, type ToolLedger } from './tool-ledger.js'
+import { ToolLedger } from './tool-ledger.js'
 
 export interface WriteParts extends Pick<PreparedRun, 'key' | 'input' | 'runId'> {
   host: RunHost
   lease: Lease
   /** What earlier attempts of the run have left. */
   resumed?: ResumedRun | undefined
-  /** The message of the run and where it is stored; absent when the store could not open the run in one write. */
+  /** The message of the run and where it is stored; absent in a run that is resumed between two rounds. */
   opening?: RunOpened | undefined
   turns: Turns
+  /** The feed of the run's followers, if it has any. */
+  feed?: RunFeed | undefined
 }
 
 /** What a run stores itself with. */
 export interface RunWrites {
   readonly recorder: RunRecorder
-  readonly ledger: ToolLedger | undefined
+  readonly ledger: ToolLedger
   readonly gate: AppendGate
-  /** Where the store can resume runs. */
-  readonly journal: RunJournal | undefined
+  readonly journal: RunJournal
+  /** Records model steps in the journal. */
+  readonly plugin: RunPlugin
 }
 
 /** What the run does about its writes. */
 export interface WriteHooks {
-  plugin: RunPlugin
   emit(body: RunEventBody): void
   fail(error: AgentError): void
   enterAgent(invocation: object): void
@@ -56,22 +58,24 @@ export interface WriteHooks {
 }
 
 export function openWrites(parts: WriteParts, hooks: WriteHooks): RunWrites {
-  const { host, key, lease, input, runId, resumed, opening, turns } = parts
+  const { host, key, lease, input, runId, resumed, turns, feed } = parts
   const { store, logger, observe } = host
-  const { plugin, emit, fail, enterAgent, mayEndWith, stored, lost } = hooks
-  const { onStored } = input
-  const recorder = new RunRecorder({ store, key, runId, lease, logger, turns, observe, onStored })
-  const ledger = openLedger(host, {
+  const { emit, fail, enterAgent, mayEndWith, stored, lost } = hooks
+  const recorder = new RunRecorder({
+    ...{ store, key, runId, lease, logger, turns, observe },
+    onStored: events => {
+      feed?.stored(events.at(-1)?.seq ?? 0)
+      input.onStored?.(events)
+    },
+    handOut: feed && (events => feed.add(events)),
+  })
+  const ledger = new ToolLedger(host, {
     ...{ key, runId, recorder, emit, fail, enterAgent },
     restored: resumed?.calls,
-    untilLive: what => journal?.untilLive(what),
+    untilLive: what => journal.untilLive(what),
   })
-  const hasAppended = opening !== undefined || resumed !== undefined
-  const gate = gateAppends({
-    ...{ store, recorder, ledger, lease, hasAppended },
-    ...{ onStored: stored, onLost: lost },
-  })
-  const journal = openJournal(store, ledger, {
+  const gate = gateAppends({ store, recorder, ledger, onStored: stored, onLost: lost })
+  const journal: RunJournal = new RunJournal({
     key,
     replay: resumed?.replay,
     answerUnknownTools: host.answerUnknownTools,
@@ -80,13 +84,12 @@ export function openWrites(parts: WriteParts, hooks: WriteHooks): RunWrites {
     // What code of the user's does with the answer relies on it: it is stored before that.
     isLast: event =>
       resumed === undefined &&
-      recorder.canRelease &&
       plugin.isAlone &&
       mayEndWith(event.author ?? '') &&
       isLastEvent(host.rootAgent, event),
   })
-  plugin.journal = journal
-  return { recorder, ledger, gate, journal }
+  const plugin: RunPlugin = new RunPlugin(journal)
+  return { recorder, ledger, gate, journal, plugin }
 }
 
 /**
@@ -127,11 +130,9 @@ function isWords({ functionCall, functionResponse, executableCode, codeExecution
  * store its late result; after `seal` further writes fail, and writes under way have completed.
  */
 export interface AppendGate {
-  readonly store: SessionStore
+  readonly store: SessionAccess
   /** Stores an event of ADK's that is recorded. One that ends the run is stored with that end, which is not waited for. */
   append(step: RecordedStep, endsRun: boolean): Promise<unknown> | undefined
-  /** Whether anything of the run has reached the store. */
-  readonly hasAppended: boolean
   /** Whether a write failed. The store may have it all the same: an acknowledgement can be lost. */
   readonly writes: { readonly haveFailed: boolean }
   seal(): Promise<unknown> | undefined
@@ -140,10 +141,7 @@ export interface AppendGate {
 interface GateParts {
   store: SessionStore
   recorder: RunRecorder
-  lease: Lease
-  /** Whether the message of the run is stored already. */
-  hasAppended: boolean
-  ledger?: CallRecords | undefined
+  ledger: CallRecords
   /** Called with each message of the run's session when it is stored. */
   onStored(message: Message): void
   /** Called when a message could not be stored that was not waited for. */
@@ -161,15 +159,15 @@ interface CallRecords {
 /** Messages of the run's session, with the tool calls that they report. */
 class OwnAppends {
   readonly #parts: GateParts
-  readonly #writes: { haveFailed: boolean; hasAppended: boolean }
+  readonly #writes: { haveFailed: boolean }
 
-  constructor(parts: GateParts, writes: { haveFailed: boolean; hasAppended: boolean }) {
+  constructor(parts: GateParts, writes: { haveFailed: boolean }) {
     this.#parts = parts
     this.#writes = writes
   }
 
   changesOf(step: RecordedStep): readonly ToolCallChange[] {
-    return this.#parts.ledger?.changesFor(ownMessage(step), step.journal) ?? []
+    return this.#parts.ledger.changesFor(ownMessage(step), step.journal)
   }
 
   async append(step: RecordedStep, calls = this.changesOf(step)): Promise<SavedStep> {
@@ -187,8 +185,7 @@ class OwnAppends {
 
   #stored(step: RecordedStep, calls: readonly ToolCallChange[], saved: SavedStep): SavedStep {
     const { ledger, onStored } = this.#parts
-    ledger?.stored(calls, saved.calls ?? [])
-    this.#writes.hasAppended = true
+    ledger.stored(calls, saved.calls ?? [])
     const message = ownMessage(step)
     if (message) onStored(message)
     return saved
@@ -201,10 +198,10 @@ function ownMessage({ message, at }: RecordedStep): Message | undefined {
 }
 
 function gateAppends(parts: GateParts): AppendGate {
-  const { store, recorder, lease, hasAppended } = parts
+  const { store, recorder } = parts
   const underWay = new Set<Promise<unknown>>()
   let sealed = false
-  const writes = { haveFailed: false, hasAppended }
+  const writes = { haveFailed: false }
   const pass = <T>(write: () => Promise<T>): Promise<T> => {
     if (sealed) return Promise.reject(runHasEnded())
     const writing = write()
@@ -218,48 +215,20 @@ function gateAppends(parts: GateParts): AppendGate {
     own.hold(step)
     return undefined
   }
-  const append = async (
-    key: SessionKey,
-    message: Message,
-    options: AppendOptions,
-  ): Promise<{ seq: number }> => {
-    const { fence, stateDelta } = options
-    const { seq } =
-      fence === lease.fence
-        ? await own.append({ message, ...defined({ stateDelta }) })
-        : await store.appendMessage(key, message, options)
-    invariant(seq !== undefined, 'a stored message has a number')
-    writes.hasAppended = true
-    return { seq }
-  }
   /** What the run reads of its sessions has all that it wrote. */
   const afterHeld = <T>(read: () => Promise<T>): Promise<T> => recorder.letGo()?.then(read) ?? read()
-  const updateState: SessionStore['updateState'] = async (key, delta, options) => {
-    if (options?.fence !== lease.fence) await store.updateState(key, delta, options)
-    else await recorder.append({ stateDelta: delta })
-  }
   return {
     store: {
       createSession: (key, state, options) => pass(() => store.createSession(key, state, options)),
       loadSession: (key, options) => afterHeld(() => store.loadSession(key, options)),
       readMessages: (key, options) => afterHeld(() => store.readMessages(key, options)),
-      appendMessage: (key, message, options = {}) => pass(() => append(key, message, options)),
-      updateState: (key, delta, options) => pass(() => updateState(key, delta, options)),
-      forkSession: (key, newSessionId, options) =>
-        afterHeld(() => store.forkSession(key, newSessionId, options)),
-      describeSession: key => afterHeld(() => store.describeSession(key)),
-      renameSession: (key, title) => store.renameSession(key, title),
+      appendMessage: (key, message, options) => pass(() => store.appendMessage(key, message, options)),
+      updateState: (key, delta, options) => pass(() => store.updateState(key, delta, options)),
       listSessions: query => afterHeld(() => store.listSessions(query)),
       deleteSession: key => store.deleteSession(key),
       acquireLease: (key, options) => store.acquireLease(key, options),
-      runs: store.runs,
-      calibration: store.calibration,
-      close: () => store.close(),
     },
     append: (step, endsRun) => (endsRun ? hold(step) : pass(() => own.append(step))),
-    get hasAppended() {
-      return writes.hasAppended
-    },
     writes,
     seal() {
       sealed = true

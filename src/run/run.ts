@@ -5,18 +5,13 @@ import type { QueuedRun, RunSummary } from '../session/run-store.js'
 import type { RunAnswer } from '../tool.js'
 import { DueRuns } from './due-runs.js'
 import { EngineWorkers } from './engine-workers.js'
+import { seqBefore } from './event-numbers.js'
 import type { ResumedRun } from './resumed-run.js'
-import {
-  Admission,
-  type BegunRun,
-  type DurableStore,
-  defaultMaxRunning,
-  isDurable,
-  RunSlots,
-} from './run-admission.js'
+import { Admission, type BegunRun, defaultMaxRunning, RunSlots } from './run-admission.js'
 import { continued, endedByWaiting } from './run-and-collect.js'
 import type { EngineWork } from './run-engine.js'
 import type { RunEvent } from './run-event.js'
+import type { RunFeed } from './run-feed.js'
 import { type FollowOptions, type RunFollower, unknownRun } from './run-follower.js'
 import type { EventLists, RunHost, RunInput } from './run-host.js'
 import { RunLoop } from './run-loop.js'
@@ -61,6 +56,8 @@ interface WaitingRun extends ActiveRun, OwnRun {
 }
 
 interface DriveOptions {
+  /** The feed of the run's followers. */
+  feed?: RunFeed
   /** The first events of the run or of this attempt; they are stored. */
   first: readonly RunEvent[]
   resumed?: ResumedRun | undefined
@@ -78,7 +75,6 @@ interface DriveOptions {
  */
 export class Runs {
   readonly #host: RunHost
-  readonly #store: DurableStore | undefined
   readonly #follower: RunFollower
   readonly #slots: RunSlots
   readonly #admission: Admission
@@ -87,7 +83,7 @@ export class Runs {
   readonly #executed = new Map<string, ActiveRun>()
   readonly #waiting = new OwnQueue<WaitingRun>()
   readonly #firsts = new FirstRuns()
-  readonly #workers: Workers | undefined
+  readonly #workers: Workers
   /** The same, where an engine decides when and where runs are executed. */
   readonly #engine: EngineWorkers | undefined
   readonly #due: DueRuns
@@ -95,7 +91,6 @@ export class Runs {
 
   constructor(host: RunHost, follower: RunFollower) {
     this.#host = host
-    this.#store = isDurable(host.store) ? host.store : undefined
     this.#follower = follower
     this.#slots = new RunSlots(host.maxRunning ?? defaultMaxRunning())
     this.#signals = new SignalPoller(host)
@@ -111,7 +106,7 @@ export class Runs {
     })
     this.#due = new DueRuns({
       ...{ store: host.store, appName: host.appName, logger: host.logger },
-      work: key => this.#workers?.work(key),
+      work: key => this.#workers.work(key),
       stop: runId => this.#stopQuietly(runId),
     })
     const workers = this.#workersOf(host)
@@ -119,12 +114,9 @@ export class Runs {
     this.#engine = workers instanceof EngineWorkers ? workers : undefined
   }
 
-  #workersOf(host: RunHost): QueueWorkers | EngineWorkers | undefined {
-    const store = this.#store
-    if (!store) return undefined
-    const execute = (next: QueuedRun, held: Held) => this.#executeNext(store, next, held)
-    const own = this.#waiting
-    const parts = { host, store, slots: this.#slots, own, execute }
+  #workersOf(host: RunHost): QueueWorkers | EngineWorkers {
+    const execute = (next: QueuedRun, held: Held) => this.#executeNext(next, held)
+    const parts = { host, slots: this.#slots, own: this.#waiting, execute }
     return host.engine
       ? new EngineWorkers({ ...parts, engine: host.engine, resumer: this.#resumer })
       : new QueueWorkers(parts)
@@ -167,8 +159,7 @@ export class Runs {
     if (loop.leftFor === 'lost' && !(await this.#host.store.runs.findRun(run.runId)))
       return yield deletedRun(run, afterSeq)
     const isAsked = loop.leftFor === 'round' || (mode === true && loop.leftFor === 'waiting')
-    if (!isAsked && !this.#workers?.isClosing)
-      yield* this.#followQueued(run, { afterSeq, untilWaiting: mode })
+    if (!isAsked && !this.#workers.isClosing) yield* this.#followQueued(run, { afterSeq, untilWaiting: mode })
   }
 
   /** Accepts a run that is executed here, or elsewhere, whether or not anybody follows it. */
@@ -217,7 +208,7 @@ export class Runs {
     if (!run) throw unknownRun(runId)
     if (run.finished) throw hasEnded(runId)
     if (run.state === 'scheduled') await this.#due.releaseNow(runId)
-    else if (run.state === 'queued' || this.#engine) this.#workers?.work(run.key)
+    else if (run.state === 'queued' || this.#engine) this.#workers.work(run.key)
     else if (!this.#executed.has(runId)) await this.#resumer.continue(run)
     return { runId, sessionId: run.key.sessionId }
   }
@@ -227,7 +218,7 @@ export class Runs {
    * Returns whether it was ended.
    */
   async checkLife(run: RunSummary): Promise<boolean> {
-    if (run.finished || this.#executed.has(run.runId) || this.#workers?.isClosing) return false
+    if (run.finished || this.#executed.has(run.runId) || this.#workers.isClosing) return false
     if (run.state === 'scheduled') {
       this.#due.expect(run.dueAt ?? 0)
       return false
@@ -236,7 +227,7 @@ export class Runs {
     if (run.state === 'queued' && !this.#engine && this.#waiting.get(run.runId)) return false
     if (run.state === 'waiting' && !(await isSignalled(this.#host.store, run.runId))) return false
     if (run.state === 'queued' || this.#engine) {
-      this.#workers?.work(run.key)
+      this.#workers.work(run.key)
       return false
     }
     return (await this.#resumer.continue(run)) === 'ended'
@@ -244,11 +235,11 @@ export class Runs {
 
   /** Looks after every run of the app that no process works on. */
   async sweep(): Promise<void> {
-    const { appName, logger } = this.#host
+    const { appName, logger, store } = this.#host
     try {
       await this.#due.release()
       if (this.#engine) return await this.#engine.sweep()
-      const runs = (await this.#store?.runs.listUnfinished({ appName, abandoned: true })) ?? []
+      const runs = await store.runs.listUnfinished({ appName, abandoned: true })
       for (const run of runs) await quietly(this.#host, run.runId, () => this.checkLife(run))
     } catch (error) {
       logger.warn('Abandoned runs could not be looked for', { error: messageOf(error) })
@@ -261,7 +252,7 @@ export class Runs {
    */
   async close(graceMs: number): Promise<void> {
     this.#due.close()
-    const drained = this.#workers?.close()
+    const drained = this.#workers.close()
     for (const { runId } of this.#waiting.values()) this.#waiting.take(runId)?.onEnd()
     const others = () => [...this.#executed.values()].filter(({ isForeign }) => isForeign)
     await leaveToOthers(drained, others, graceMs)
@@ -270,7 +261,7 @@ export class Runs {
   async #endAll(runIds: readonly string[]): Promise<void> {
     for (const runId of runIds) {
       const run = await this.#host.store.runs.findRun(runId)
-      const isLeft = run && !run.finished && !this.#executed.has(runId) && !this.#workers?.isClosing
+      const isLeft = run && !run.finished && !this.#executed.has(runId) && !this.#workers.isClosing
       if (isLeft) await this.#resumer.continue(run)
     }
   }
@@ -279,7 +270,7 @@ export class Runs {
   #execute(
     run: PreparedRun,
     { lease, leaveSlot, opening }: BegunRun,
-    { first, resumed, onEnd }: DriveOptions,
+    { first, resumed, onEnd, feed }: DriveOptions,
   ): { loop: RunLoop; events: () => EventLists } {
     const { key, runId, input } = run
     const host = this.#host
@@ -295,7 +286,7 @@ export class Runs {
       onEnd()
       this.#engine?.work(key)
     }
-    const loop = new RunLoop({ ...run, host, lease, first, resumed, opening, turns: this.#turns, end })
+    const loop = new RunLoop({ ...run, host, lease, first, resumed, opening, feed, turns: this.#turns, end })
     stopWatching = watchEnds(loop, { signals: this.#signals, key, lease, input })
     return { loop, events: () => tracedEvents(host, run, loop.events(run.content), resumed !== undefined) }
   }
@@ -315,16 +306,11 @@ export class Runs {
     accepted: BegunRun,
     options: DriveOptions & { over: Promise<void> },
   ): Promise<void> {
-    const { runId, key, input } = run
+    const { runId, key } = run
     const { first, over, isForeign } = options
-    const feed = this.#follower.open(runId, key, (first[0]?.seq ?? 1) - 1)
-    const onStored = (events: readonly RunEvent[]) => {
-      feed.add(events)
-      input.onStored?.(events)
-    }
+    const feed = this.#follower.open(runId, key, first[0] ? seqBefore(first[0]) : 0)
     try {
-      const watched = { ...run, input: { ...input, onStored } }
-      const { loop, events } = this.#execute(watched, accepted, options)
+      const { loop, events } = this.#execute(run, accepted, { ...options, feed })
       this.#executed.set(runId, { runId, key, loop, over, ...(isForeign ? { isForeign } : {}) })
       const lists = events()
       await lists.next()
@@ -350,7 +336,7 @@ export class Runs {
     const left = () => signal?.removeEventListener('abort', aborted)
     this.#waiting.add({ runId, key, run, onEnd, left })
     if (signal?.aborted) aborted()
-    this.#workers?.work(key)
+    this.#workers.work(key)
   }
 
   /** The events of a queued run, executed by whichever process. Its caller's callbacks work all the same. */
@@ -372,17 +358,17 @@ export class Runs {
   }
 
   /** `false` when the run has to wait for an earlier one. */
-  async #executeNext(store: DurableStore, next: QueuedRun, held: Held): Promise<boolean> {
+  async #executeNext(next: QueuedRun, held: Held): Promise<boolean> {
     const { key, runId, message } = next
     const waiting = this.#waiting.get(runId)
     // Mostly no other run of the session has begun, and beginning this one is the way to find out.
     let run = waiting?.run
-    let begun = run && (await this.#begin(store, next, { run, held, alone: true }))
+    let begun = run && (await this.#begin(next, { run, held, alone: true }))
     if (!begun) {
       const earlier = await this.#resumer.clearWay(key, held)
       if (earlier !== 'clear') return earlier !== 'later'
       run ??= preparedFrom(this.#host, next, this.#firsts.isOverdue(next))
-      begun = await this.#begin(store, next, { run, held })
+      begun = await this.#begin(next, { run, held })
     }
     if (!begun || !run) return false
     this.#waiting.take(runId)
@@ -395,13 +381,12 @@ export class Runs {
   }
 
   async #begin(
-    store: DurableStore,
     { key, runId, message, input }: QueuedRun,
     { run, held, alone = false }: { run: PreparedRun; held: Held; alone?: boolean },
   ): Promise<{ seq: number } | undefined> {
     const events = [{ ...startEvent(this.#host, run, FIRST_SEQ) }]
     const begin = { key, runId, fence: held.lease.fence, message, events, input, alone }
-    return this.#workers?.begin(() => store.beginRun(begin))
+    return this.#workers.begin(() => this.#host.store.beginRun(begin))
   }
 
   #stopQuietly(runId: string): void {

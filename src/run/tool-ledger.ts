@@ -73,12 +73,6 @@ import { callScope, workScope } from './run-journal.js'
 
 type LedgerHost = Pick<RunHost, 'store' | 'tools' | 'logger' | 'approvalTimeoutMs' | 'adk'>
 
-/** The ledger of a run, where its store has one. */
-export function openLedger(host: LedgerHost, run: LedgerRun): ToolLedger | undefined {
-  const { runs } = host.store
-  return runs.saveStep && runs.readCalls && runs.listUnknownCalls ? new ToolLedger(host, run) : undefined
-}
-
 export class ToolLedger implements CallLedger {
   readonly #host: LedgerHost
   readonly #run: LedgerRun
@@ -216,8 +210,16 @@ export class ToolLedger implements CallLedger {
     return this.#begun(entry, 1 + attemptsOf(entry.twins))
   }
 
+  /**
+   * Stores that a call begins. After an acknowledgement that came late, it is stored again, which fails without the lease:
+   * a process that was frozen in between may have lost it, and another one may execute the call.
+   */
   #markStarted(entry: LedgerEntry): Promise<void> {
-    return this.#asExecuting(entry, () => this.#write([changeOf(entry, 'started')]))
+    return this.#asExecuting(entry, async () => {
+      const askedAt = performance.now()
+      await this.#write([changeOf(entry, 'started')])
+      if (performance.now() - askedAt > LATE_MS) await this.#write([changeOf(entry, 'started')])
+    })
   }
 
   /** A handover waits for a call that is about to begin, so that it can be taken back. One that fails does not begin. */
@@ -393,7 +395,7 @@ export class ToolLedger implements CallLedger {
   }
 
   async #findTwins(entry: LedgerEntry): Promise<void> {
-    const unknown = (await this.#host.store.runs.listUnknownCalls?.(this.#run.key)) ?? []
+    const unknown = await this.#host.store.runs.listUnknownCalls(this.#run.key)
     const open = [...this.#entries.values()].filter(each => each !== entry && !each.ended)
     // In the same tick: a call that begins at the same time must find these taken.
     entry.twins = twinsOf(entry, this.#run.runId, unknown, open)
@@ -420,3 +422,6 @@ export class ToolLedger implements CallLedger {
     this.stored(changes, await this.#run.recorder.change(changes))
   }
 }
+
+/** Half the time of a lease: the write began with two thirds of it left. */
+const LATE_MS = 5000

@@ -100,10 +100,7 @@ export class WatchedRuns {
     const { runs } = this.#parts.store
     const ids = due.map(({ feed }) => feed.runId)
     try {
-      const found = runs.findRuns
-        ? await runs.findRuns(ids)
-        : await Promise.all(ids.map(runId => runs.findRun(runId)))
-      return new Map(found.flatMap(run => (run ? [[run.runId, run]] : [])))
+      return new Map((await runs.findRuns(ids)).map(run => [run.runId, run]))
     } catch (error) {
       // Retried: to followers a store that is unavailable for a while is a pause.
       this.#warn('Runs could not be looked for', error, { runs: ids.length })
@@ -143,6 +140,7 @@ export class WatchedRuns {
     const { runs } = this.#parts.store
     const events = await runs.readEvents(feed.runId, { afterSeq: feed.lastSeq, limit: PAGE })
     if (this.#runs.get(feed.runId) !== watched) return
+    feed.stored(events.at(-1)?.seq ?? 0)
     // The recorder of runs wrote them; a store returns what it was given.
     feed.add(events as unknown as RunEvent[])
     if (feed.ended) this.#runs.delete(feed.runId)

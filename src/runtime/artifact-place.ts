@@ -2,13 +2,14 @@
 import { readdir, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { stableJson } from '../base/stable-json.js'
-import { AgentError } from '../errors.js'
+import { AgentError, invariant } from '../errors.js'
 import { callScope, nodeScope, workScope } from '../run/run-journal.js'
 import { type RunScope, runScope } from '../run/run-scope.js'
 import type { ArtifactKey, ArtifactStore } from '../session/artifacts.js'
 import type { SessionKey } from '../session/message.js'
+import { sessionPages } from '../session/session-pages.js'
 import type { SessionStore, UserKey } from '../session/session-store.js'
-import { type KeptArtifacts, MemoryArtifacts } from '../store/memory-artifacts.js'
+import { openStore } from '../store/open-store.js'
 import type { ArtifactOptions, CheckedOptions } from './options.js'
 
 interface ArtifactPlace {
@@ -38,41 +39,51 @@ export function folderOf(place: string, appName: string): string {
 }
 
 /** The store, with artifacts where the options say. */
-export function placeArtifacts(
+export async function placeArtifacts(
   store: SessionStore,
   options: Pick<CheckedOptions, 'artifacts' | 'adk'>,
-): SessionStore {
+): Promise<SessionStore> {
   const { place } = artifactPlace(options)
   if (options.adk?.artifactService || place === 'store') return store
   return place === 'memory:' ? inMemory(store) : inFolder(store, place)
 }
 
-function inMemory(store: SessionStore): SessionStore {
-  const sessions = new Map<string, { key: SessionKey; artifacts: KeptArtifacts }>()
-  const textOf = ({ appName, userId, sessionId }: SessionKey) => JSON.stringify([appName, userId, sessionId])
-  const artifacts = new MemoryArtifacts({
-    assertOpen: () => {},
-    sessionOf: key => {
-      const kept = sessions.get(textOf(key)) ?? { key, artifacts: new Map() }
-      sessions.set(textOf(key), kept)
-      return kept
+/** In the sessions of another store, which have nothing else. */
+async function inMemory(store: SessionStore): Promise<SessionStore> {
+  const kept = await openStore('memory:')
+  const inner = kept.artifacts
+  invariant(inner && kept.erase, 'a store of Lango keeps artifacts and erases users')
+  const artifacts: ArtifactStore = {
+    save: async ({ name, ...key }, artifact) => {
+      await ensureSession(kept, key)
+      return inner.save({ ...key, name }, artifact)
     },
-  })
+    load: (key, version) => inner.load(key, version),
+    list: key => inner.list(key),
+    versions: key => inner.versions(key),
+    delete: key => inner.delete(key),
+  }
   return overridden(store, {
     artifacts,
-    sessionsOf: async appName =>
-      Array.from(sessions.values(), ({ key }) => key).filter(key => key.appName === appName),
-    forgetSession: async key => void sessions.delete(textOf(key)),
-    forgetUser: async ({ appName, userId }) => {
-      let count = 0
-      for (const [name, { key, artifacts: kept }] of sessions)
-        if (key.appName === appName && key.userId === userId) {
-          for (const versions of kept.values()) count += versions.length
-          sessions.delete(name)
-        }
-      return count + (artifacts.deleteUser({ appName, userId }).artifacts ?? 0)
+    sessionsOf: async appName => {
+      const keys: SessionKey[] = []
+      for await (const page of sessionPages(kept, { appName })) keys.push(...page.map(({ key }) => key))
+      return keys
     },
+    forgetSession: async key => void (await kept.deleteSession(key)),
+    forgetUser: async owner => (await kept.erase?.(owner))?.artifacts ?? 0,
+    close: () => kept.close(),
   })
+}
+
+async function ensureSession(store: SessionStore, key: SessionKey): Promise<void> {
+  if (await store.describeSession(key)) return
+  try {
+    await store.createSession(key)
+  } catch (error) {
+    // Another artifact of the session was saved meanwhile.
+    if (!(error instanceof AgentError && error.code === 'session-exists')) throw error
+  }
 }
 
 function inFolder(store: SessionStore, place: string): SessionStore {
@@ -165,39 +176,35 @@ interface Placed {
   forgetSession(key: SessionKey): Promise<void>
   /** Returns how many versions of artifacts it has deleted. */
   forgetUser(owner: UserKey): Promise<number>
+  close?(): Promise<void>
 }
 
 /** The same store, except that deleting also deletes what is placed elsewhere. */
 function overridden(store: SessionStore, placed: Placed): SessionStore {
   const { artifacts, forgetSession, forgetUser } = placed
-  const { erase, expire } = store
   const own: Partial<SessionStore> = {
     ...(artifacts ? { artifacts } : {}),
+    close: async () => {
+      await store.close()
+      await placed.close?.()
+    },
     deleteSession: async key => {
       const isDeleted = await store.deleteSession(key)
       await forgetSession(key)
       return isDeleted
     },
-    ...(erase
-      ? {
-          erase: async (owner, options) => {
-            const receipt = await erase.call(store, owner, options)
-            return { ...receipt, artifacts: receipt.artifacts + (await forgetUser(owner)) }
-          },
-        }
-      : {}),
-    ...(expire
-      ? {
-          expire: async options => {
-            // Only what this store had: another one may use the same folder.
-            const had = await known(store, await placed.sessionsOf(options.appName))
-            const receipt = await expire.call(store, options)
-            const kept = receipt.sessions > 0 ? new Set(await known(store, had)) : new Set(had)
-            for (const key of had) if (!kept.has(key)) await forgetSession(key)
-            return receipt
-          },
-        }
-      : {}),
+    erase: async (owner, options) => {
+      const receipt = await store.erase(owner, options)
+      return { ...receipt, artifacts: receipt.artifacts + (await forgetUser(owner)) }
+    },
+    expire: async options => {
+      // Only what this store had: another one may use the same folder.
+      const had = await known(store, await placed.sessionsOf(options.appName))
+      const receipt = await store.expire(options)
+      const kept = receipt.sessions > 0 ? new Set(await known(store, had)) : new Set(had)
+      for (const key of had) if (!kept.has(key)) await forgetSession(key)
+      return receipt
+    },
   }
   return new Proxy(store, {
     get(target, name) {

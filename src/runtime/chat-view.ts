@@ -15,7 +15,6 @@ import type { RunSummary } from '../session/run-store.js'
 import { messagePages } from '../session/session-pages.js'
 import type { ReadOptions, SessionStore } from '../session/session-store.js'
 import { sourcesOf } from '../session/sources.js'
-import type { UsageLine, UsageQuery } from '../session/spending.js'
 import { isSynthetic } from '../session/turn.js'
 import {
   BUDGET_RULE,
@@ -163,15 +162,6 @@ export async function readAdkEvents(
 export interface ResumeOptions {
   /** For a run that ended at its budget: what the run that goes on may cost. */
   budget?: Budget | undefined
-}
-
-export async function readUsageByDay({ spending }: SessionStore, query: UsageQuery): Promise<UsageLine[]> {
-  if (!spending)
-    throw new AgentError(
-      'unsupported',
-      'The store does not count what model calls cost. Use a store of Lango.',
-    )
-  return spending.usage(query)
 }
 
 /** The run that goes on where another one ended at its budget. */

@@ -8,17 +8,15 @@ import { defined } from '../base/defined.js'
 import { isAdkApp } from '../config/adk-config.js'
 import { furtherProblems, optionsSchema } from '../config/parse-config.js'
 import { type ConfigProblem, invalidConfig, readData } from '../config/read-data.js'
-import { AgentError } from '../errors.js'
 import type { ProviderRegistry } from '../provider/provider-registry.js'
 import type { ModelOptions } from '../session/model-options.js'
-import type { SessionStore } from '../session/session-store.js'
-import { unsupported } from '../store/store-errors.js'
+import { missingMembers } from '../store/checked-store.js'
 import type { CheckedOptions, RuntimeOptions } from './options.js'
 
 /** Throws `invalid-config` with all that is wrong. Returns the options without keys set to `undefined`. */
 export function checkOptions(options: RuntimeOptions): CheckedOptions {
   const { given, data, problems } = readData(optionsSchema, options, NOTES)
-  const found = data ? [...furtherProblems(data), ...missingAgent(data)] : problems
+  const found = data ? [...furtherProblems(data), ...missingAgent(data), ...incompleteStore(data)] : problems
   if (found.length > 0) throw invalidConfig('The argument of createRuntime', found)
   // The schema has accepted it, and what was made in code is still itself.
   return withoutApp(given as RuntimeOptions)
@@ -51,15 +49,12 @@ export function checkModels(
   if (agent) visit(agent, 'agent')
 }
 
-/** What the options need of the store. */
-export function checkStore({ retention, schedules }: CheckedOptions, store: SessionStore): void {
-  if (retention?.sessionsDays !== undefined && !store.expire)
-    throw unsupported('expire', 'Add it to the store, or omit retention.sessionsDays')
-  if (schedules && !(store.schedules && store.runs.releaseDue))
-    throw new AgentError(
-      'unsupported',
-      'This store keeps no schedules: it has no `schedules` or no `runs.releaseDue`. Omit the option `schedules`.',
-    )
+/** A store made in code implements the whole contract. */
+function incompleteStore({ store }: { store?: string | object | undefined }): ConfigProblem[] {
+  const missing = typeof store === 'object' ? missingMembers(store) : []
+  if (missing.length === 0) return []
+  const message = `\`store\` lacks members of the interface SessionStore: ${missing.join(', ')}. Add them to the store.`
+  return [{ path: 'store', message }]
 }
 
 interface AgentLike extends ModelOptions {

@@ -85,7 +85,7 @@ export async function writeSession(
   if (given.every(({ parts }) => parts.length === 0))
     throw new AgentError('invalid-argument', `Session "${key.sessionId}" has no messages to write.`)
   const { content, read, source = given, notes = [] } = await WRITERS[format](session, given)
-  const artifacts = (await store.artifacts?.list(key)) ?? []
+  const artifacts = await store.artifacts.list(key)
   const { state, title } = loaded
   const facts = {
     ...(Object.keys(state).length > 0 ? { state } : {}),

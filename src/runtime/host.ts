@@ -99,8 +99,6 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
   const rootAgent = makeRootAgent(options, models, tools, memory?.tool)
   models.rootAgent = rootAgent
   answerForRegistry(modelInRun)
-  if (!store.runs.saveStep || !store.runs.readCalls || !store.runs.listUnknownCalls)
-    logger.warn('The store keeps no ledger of tool calls: a call of a process that ends may be repeated')
   const adopted = adoptTools(rootAgent, () => runScope.getStore()?.ledger, executorOf(telemetry))
   reportEffects(rootAgent, options, logger)
   if (tools.servers && !options.rootAgent) followServers(rootAgent, options.agent, tools, adopted)
@@ -124,7 +122,7 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
     checkOutput: checkedOutput,
     limits: limitsOf(options, rootAgent),
     budget: options.budget,
-    adk: { ...services(options, store, logger), ...adkOptions(parts) },
+    adk: { ...services(options, store), ...adkOptions(parts) },
     app: options.adkApp,
     ...runSettings(options),
     tools: { ...adopted, effects: options.tools?.effects },
@@ -348,18 +346,12 @@ export function joinLoggers(logger: Logger): void {
 }
 
 /** The services that agents find when `adk` names none. Credentials are kept in this process: secrets are not stored. */
-function services(options: CheckedOptions, store: SessionStore, logger: Logger): AdkOptions {
+function services(options: CheckedOptions, store: SessionStore): AdkOptions {
   const { place, maxBytes } = artifactPlace(options)
   const credentialService = new InMemoryCredentialService()
   if (options.adk?.artifactService) return { credentialService }
   if (isFolder(place))
     return { credentialService, artifactService: boundedService(folderOf(place, options.app), maxBytes) }
-  if (!store.artifacts) {
-    logger.warn(
-      'The store keeps no artifacts: agents cannot save any. Set `artifacts` to memory: or to a folder',
-    )
-    return { credentialService }
-  }
   return {
     credentialService,
     artifactService: new ArtifactServiceAdapter(savedOnce(store.artifacts), { maxBytes, needsSession: true }),

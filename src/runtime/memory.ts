@@ -2,7 +2,7 @@
 
 import type { BaseMemoryService } from '../adk/sdk.js'
 import type { Logger } from '../logger.js'
-import { indexSession, type MemoryCapableStore, readableText, turnStart } from '../memory/index-session.js'
+import { indexSession, readableText, turnStart } from '../memory/index-session.js'
 import { MemoryKeeper } from '../memory/memory-keeper.js'
 import { modelObserver, type Observer, withTerms } from '../memory/observer.js'
 import { type RecalledMessage, recall } from '../memory/recall.js'
@@ -71,15 +71,11 @@ export function createMemory(parts: MemoryParts): RuntimeMemory | undefined {
   const { options, store, logger } = parts
   const memory = memoryOptions(options)
   if (!memory) return undefined
-  if (!store.memory) {
-    logger.warn('The store keeps no memory: history.memory has no effect')
-    return undefined
-  }
   const { app: appName } = options
   const { scope = 'session', recall: canRecall = true } = memory
   const { budgetTokens: limit } = effectiveLimits(budgetOf(options), undefined)
   const budgetTokens = Number.isFinite(limit) ? limit : OBSERVATIONAL_BUDGET_TOKENS
-  const shared = { store: store as MemoryCapableStore, budgetTokens }
+  const shared = { store, budgetTokens }
   const keeper = new MemoryKeeper({
     ...{ ...shared, logger, canRecall, observer: observerOf(parts, memory) },
     indexesAtOnce: scope === 'user',
@@ -127,24 +123,19 @@ function observerOf(
  * ADK's memory service over the store, for `LOAD_MEMORY` and `PRELOAD_MEMORY`. With memory on it searches what `recall`
  * searches; with memory off, the user's sessions that were added by `addSessionToMemory`.
  */
-export function memoryServiceOf(
-  store: SessionStore,
-  memory: MemoryOptions | undefined,
-): BaseMemoryService | undefined {
-  if (!store.memory) return undefined
-  const capable = store as MemoryCapableStore
+export function memoryServiceOf(store: SessionStore, memory: MemoryOptions | undefined): BaseMemoryService {
   return {
     addSessionToMemory: async ({ appName, userId, id }) => {
-      await indexSession(capable, { appName, userId, sessionId: id })
+      await indexSession(store, { appName, userId, sessionId: id })
     },
     searchMemory: async ({ appName, userId, query }) => {
       const run = runScope.getStore()
-      if (memory && run) await indexSession(capable, run.key)
+      if (memory && run) await indexSession(store, run.key)
       const isSession = memory !== undefined && memory.scope !== 'user'
       const scope = { appName, userId, ...(isSession ? { sessionId: run?.key.sessionId ?? '-' } : {}) }
       const shown = memory &&
-        run && { sessionId: run.key.sessionId, fromSeq: await turnStart(capable, run.key) }
-      const { messages, observations } = await recall(capable.memory, scope, { words: query, shown })
+        run && { sessionId: run.key.sessionId, fromSeq: await turnStart(store, run.key) }
+      const { messages, observations } = await recall(store.memory, scope, { words: query, shown })
       return { memories: [...observations.map(noteEntry), ...messages.map(messageEntry)] }
     },
   }

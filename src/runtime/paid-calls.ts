@@ -12,7 +12,7 @@ import { type RunScope, runScope } from '../run/run-scope.js'
 import type { SpendingStore } from '../session/spending.js'
 
 export interface PaidCallParts {
-  spending: SpendingStore | undefined
+  spending: SpendingStore
   scale(model: string): number
   /** The calls are made beside the run and not by its agents: the observer's. */
   isBeside: boolean

@@ -5,9 +5,10 @@
  * it stored before. That also happens after a real pause, so the clock is believed again once this process has seen
  * it advance steadily for a day.
  */
+import { defined } from '../base/defined.js'
 import { messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
-import type { ExpireReceipt, SessionStore } from '../session/session-store.js'
+import type { SessionStore } from '../session/session-store.js'
 import type { CheckedOptions } from './options.js'
 
 export interface RetentionParts {
@@ -49,8 +50,8 @@ export function createSweep(parts: RetentionParts, signal?: AbortSignal): () => 
   const doubt = new ClockDoubt(parts.steadyMs)
   return async () => {
     try {
-      const options = { appName, sessionsMs, runsMs, usageMs, signal, trustClock: doubt.isSettled }
-      const receipt = await expire(parts.store, options)
+      const ages = defined({ sessionsMs, runsMs, usageMs, signal })
+      const receipt = await parts.store.expire({ appName, ...ages, trustClock: doubt.isSettled })
       const { now, clockAheadMs, ...removed } = receipt
       if (doubt.observe(now, clockAheadMs) === 'began') {
         logger.warn(
@@ -69,38 +70,6 @@ export function createSweep(parts: RetentionParts, signal?: AbortSignal): () => 
       if (signal?.aborted !== true)
         logger.warn('Old data could not be deleted', { app: appName, error: messageOf(error) })
     }
-  }
-}
-
-interface Expiry {
-  appName: string
-  sessionsMs: number | undefined
-  runsMs: number | undefined
-  usageMs: number | undefined
-  signal: AbortSignal | undefined
-  trustClock: boolean
-}
-
-/** A store of the user's own may only be able to prune runs. */
-async function expire(
-  store: SessionStore,
-  { sessionsMs, runsMs, usageMs, signal, ...rest }: Expiry,
-): Promise<ExpireReceipt> {
-  if (store.expire) {
-    return store.expire({
-      ...rest,
-      ...(sessionsMs === undefined ? {} : { sessionsMs }),
-      ...(runsMs === undefined ? {} : { runsMs }),
-      ...(usageMs === undefined ? {} : { usageMs }),
-      ...(signal === undefined ? {} : { signal }),
-    })
-  }
-  const now = Date.now()
-  const nothing = { sessions: 0, events: 0, requests: 0, signals: 0, usage: 0, now }
-  if (runsMs === undefined) return nothing
-  return {
-    ...nothing,
-    ...(await store.runs.prune({ appName: rest.appName, before: Math.max(0, now - runsMs) })),
   }
 }
 

@@ -27,7 +27,6 @@ import type { EraseOptions, EraseReceipt, ReadOptions, SessionStore } from '../s
 import type { UsageLine, UsageQuery } from '../session/spending.js'
 import type { RunUsage } from '../session/usage.js'
 import { openStore } from '../store/open-store.js'
-import { unsupported } from '../store/store-errors.js'
 import type { RunAnswer } from '../tool.js'
 import { placeArtifacts } from './artifact-place.js'
 import type { EventOptions, ResumeOptions } from './chat-view.js'
@@ -209,13 +208,12 @@ export interface Runtime {
  * ```
  */
 export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
-  const { checkModels, checkOptions, checkStore } = await import('./check-options.js')
+  const { checkModels, checkOptions } = await import('./check-options.js')
   const options = checkOptions(given)
   const registry = createRegistry(options.providers ?? {})
   checkModels(options, registry)
   const { store = 'sqlite:./lango.db' } = options
-  const opened = placeArtifacts(typeof store === 'string' ? await openStore(store) : store, options)
-  checkStore(options, opened)
+  const opened = await placeArtifacts(typeof store === 'string' ? await openStore(store) : store, options)
   return new LangoRuntime({ options, registry, store: opened, logger: options.logger ?? silentLogger })
 }
 
@@ -248,7 +246,7 @@ class LangoRuntime implements Runtime {
     const host = await this.#host.load()
     await Promise.all([
       host.load(),
-      this.store.check?.(),
+      this.store.check(),
       import('./chat-view.js'),
       import('./lint.js'),
       import('./models.js'),
@@ -431,8 +429,7 @@ class LangoRuntime implements Runtime {
   }
 
   async usageByDay(query: Omit<UsageQuery, 'appName'> = {}): Promise<UsageLine[]> {
-    const { app: appName } = this.#parts.options
-    return (await import('./chat-view.js')).readUsageByDay(this.store, { ...query, appName })
+    return this.store.spending.usage({ ...query, appName: this.#parts.options.app })
   }
 
   async lint(key: SessionKey, options: { profiles?: readonly string[] } = {}): Promise<SessionLint> {
@@ -441,7 +438,6 @@ class LangoRuntime implements Runtime {
   }
 
   async erase(userId: string, options: EraseOptions = {}): Promise<EraseReceipt> {
-    if (!this.store.erase) throw unsupported('erase')
     await this.#running.stopOf(userId)
     const receipt = await this.store.erase({ appName: this.#parts.options.app, userId }, options)
     return (await import('./engine.js')).eraseFromEngine(this.#parts, userId, receipt)

@@ -10,7 +10,7 @@ import type { Logger } from '../logger.js'
 import type { RunInput } from '../run/run-host.js'
 import type { StartedRun } from '../run/run-opening.js'
 import type { RunSummary } from '../session/run-store.js'
-import type { ScheduleRecord, ScheduleStore } from '../session/schedule-store.js'
+import type { ScheduleRecord } from '../session/schedule-store.js'
 import type { SessionStore } from '../session/session-store.js'
 import { uuidOf } from './derived-id.js'
 import type { CheckedOptions, ScheduleOptions } from './options.js'
@@ -106,7 +106,7 @@ export class Schedules implements RuntimeSchedules {
 
   async list(nextCount = 3): Promise<ScheduleState[]> {
     const { appName, store } = this.#parts
-    const records = (await store.schedules?.read(appName)) ?? []
+    const records = await store.schedules.read(appName)
     return Promise.all(
       this.#rules.map(async rule => {
         const record = records.find(({ name }) => name === rule.options.name)
@@ -141,7 +141,7 @@ export class Schedules implements RuntimeSchedules {
     let schedule: string | undefined
     try {
       const names = this.#rules.map(({ options }) => options.name)
-      if (this.#since.size === 0) await this.#store().keep(appName, names)
+      if (this.#since.size === 0) await this.#parts.store.schedules.keep(appName, names)
       for (const rule of this.#rules) {
         schedule = rule.options.name
         if (!this.#since.has(schedule)) this.#since.set(schedule, await this.#sinceStored(rule))
@@ -156,7 +156,7 @@ export class Schedules implements RuntimeSchedules {
   /** The newest tick that any process has dealt with. A schedule that is new, or has other times, begins now. */
   async #sinceStored({ options: { name }, text }: Rule): Promise<number> {
     const { appName } = this.#parts
-    const schedules = this.#store()
+    const schedules = this.#parts.store.schedules
     const known = (await schedules.read(appName)).find(record => record.name === name)
     if (known?.rule === text) return known.tick
     const tick = this.#now()
@@ -212,18 +212,12 @@ export class Schedules implements RuntimeSchedules {
   }
 
   async #record(name: string): Promise<ScheduleRecord | undefined> {
-    return (await this.#store().read(this.#parts.appName)).find(record => record.name === name)
+    return (await this.#parts.store.schedules.read(this.#parts.appName)).find(record => record.name === name)
   }
 
   #save({ options: { name }, text }: Rule, tick: number, runId?: string): Promise<void> {
     const { appName } = this.#parts
-    return this.#store().save({ appName, name, rule: text, tick, ...defined({ runId }) })
-  }
-
-  #store(): ScheduleStore {
-    const { schedules } = this.#parts.store
-    invariant(schedules !== undefined, 'createRuntime refuses schedules for a store without them')
-    return schedules
+    return this.#parts.store.schedules.save({ appName, name, rule: text, tick, ...defined({ runId }) })
   }
 }
 

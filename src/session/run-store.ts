@@ -9,7 +9,7 @@ export interface Lease {
   readonly lost: AbortSignal
   release(): Promise<void>
   /** The store has ended the lease in another write (`RunStep.release`): nothing is left to release. */
-  released?(): void
+  released(): void
 }
 
 /** A request of that many bytes was counted as that many tokens. */
@@ -280,15 +280,14 @@ export interface RunSummary {
   startedAt: number
   /** Of a run that was accepted for later: not before this time. */
   dueAt?: number
-  /** How many messages the session had when the run began: its own come after. Absent for runs of older releases. */
+  /** How many messages the session had when the run began: its own come after. Absent until it has begun. */
   afterSeq?: number
   /** The number of its newest event; 0 when they were pruned. */
   lastSeq: number
-  /** Its `run-finish` is stored. Of a run of an older release: its last event is `run-finish`, or its events were pruned. */
+  /** Its `run-finish` is stored. */
   finished: boolean
   finishReason?: string
-  /** Absent in stores that queue nothing. */
-  state?: RunState
+  state: RunState
   /** While it is queued: its place in the queue of its session; 1 is the next one. */
   place?: number
 }
@@ -342,58 +341,54 @@ export interface RunStore {
   appendEvents(key: SessionKey, runId: string, events: readonly RunEventRecord[]): Promise<void>
   /**
    * Stores one step of a run in one transaction, under its fence. A step that is sent again, with events of the same
-   * numbers, changes nothing. `session-not-found`, `lease-lost`, `run-interrupted`. Like `openRun`, a store of one's own may leave it out.
+   * numbers, changes nothing. `session-not-found`, `lease-lost`, `run-interrupted`.
    */
-  saveStep?(step: RunStep): Promise<SavedStep>
+  saveStep(step: RunStep): Promise<SavedStep>
   /**
    * Runs of an app that are queued, or begun and not ended, in the order of their acceptance.
    */
-  listUnfinished?(query: UnfinishedQuery): Promise<RunSummary[]>
+  listUnfinished(query: UnfinishedQuery): Promise<RunSummary[]>
   /** The queued runs of a session, in order. Default limit 100. */
-  listQueued?(key: SessionKey, options?: { limit?: number }): Promise<QueuedRun[]>
+  listQueued(key: SessionKey, options?: { limit?: number }): Promise<QueuedRun[]>
   /**
    * Puts runs that are due by the store's clock at the end of the queues of their sessions, in the order of their times:
-   * each once, however many processes look. Without it, no run can be accepted for later.
+   * each once, however many processes look.
    */
-  releaseDue?(query: DueQuery): Promise<ReleasedRuns>
+  releaseDue(query: DueQuery): Promise<ReleasedRuns>
   /** Ends a run that is still queued, or not due yet, with these events; `false` when it is neither. */
-  endQueued?(runId: string, events: readonly RunEventRecord[]): Promise<boolean>
+  endQueued(runId: string, events: readonly RunEventRecord[]): Promise<boolean>
   /** What is needed to continue a run; `undefined` when it is queued, has ended, or was begun without `input`. */
-  readResumable?(runId: string): Promise<ResumableRun | undefined>
+  readResumable(runId: string): Promise<ResumableRun | undefined>
   /**
    * Continues a run under a lease of its session: stores these events, and counts an attempt unless the run was waiting or
    * handed over. `undefined` when the run has ended. `lease-lost`.
    */
-  resumeRun?(resume: RunResume): Promise<{ attempt: number } | undefined>
+  resumeRun(resume: RunResume): Promise<{ attempt: number } | undefined>
   /** The ledger of a run's tool calls, oldest first. */
-  readCalls?(runId: string): Promise<ToolCallRecord[]>
+  readCalls(runId: string): Promise<ToolCallRecord[]>
   /** The tool calls of a session whose outcome is unknown, oldest first. */
-  listUnknownCalls?(key: SessionKey): Promise<ToolCallRecord[]>
+  listUnknownCalls(key: SessionKey): Promise<ToolCallRecord[]>
   /** Events after `afterSeq`, in order. Default limit 1000. */
   readEvents(runId: string, options?: { afterSeq?: number; limit?: number }): Promise<RunEventRecord[]>
   /** The session of a run and its progress; `undefined` when the run is unknown. */
   findRun(runId: string): Promise<RunSummary | undefined>
-  /** As `findRun` for many runs, in any order, without those that are unknown. Without it, each run is looked for by itself. */
-  findRuns?(runIds: readonly string[]): Promise<RunSummary[]>
+  /** As `findRun` for many runs, in any order, without those that are unknown. */
+  findRuns(runIds: readonly string[]): Promise<RunSummary[]>
   /** The runs of a session without those that are not due yet, newest first. Default limit 50. */
   listRuns(key: SessionKey, options?: { limit?: number }): Promise<RunSummary[]>
-  /**
-   * The runs of an app, or of one of its users, in every state, the last accepted first. A store of one's own may leave
-   * it out: then runs are listed by session only.
-   */
-  listAppRuns?(query: AppRunsQuery): Promise<RunSummary[]>
+  /** The runs of an app, or of one of its users, in every state, the last accepted first. */
+  listAppRuns(query: AppRunsQuery): Promise<RunSummary[]>
   /** Keeps the request that was sent in one model step; saving a step again replaces it. */
   saveRequest(runId: string, step: number, record: Record<string, unknown>): Promise<void>
   readRequests(runId: string): Promise<{ step: number; record: Record<string, unknown> }[]>
   sendSignal(runId: string, signal: RunSignal): Promise<void>
-  /** Those of the runs that have pending signals. Without it, each run is asked by itself. */
-  signalled?(runIds: readonly string[]): Promise<string[]>
+  /** Those of the runs that have pending signals. */
+  signalled(runIds: readonly string[]): Promise<string[]>
   /**
    * The pending signals, oldest first. They stay: a person's answer is removed in the write that stores the event which
-   * records it (`approval-answer`, or `tool-unknown` with an answer), so that no process can end in between. Without it,
-   * signals are taken.
+   * records it (`approval-answer`, or `tool-unknown` with an answer), so that no process can end in between.
    */
-  readSignals?(runId: string): Promise<PendingSignal[]>
+  readSignals(runId: string): Promise<PendingSignal[]>
   /** Takes the pending signals, each exactly once, oldest first. */
   takeSignals(runId: string): Promise<RunSignal[]>
   /**

@@ -44,19 +44,14 @@ const APPENDED = 500
 
 /** Appends many messages in order, and returns their numbers. Other work of the process runs meanwhile. */
 export async function appendAll(
-  store: Pick<SessionStore, 'appendMessage' | 'appendMessages'>,
+  store: Pick<SessionStore, 'appendMessages'>,
   key: SessionKey,
   messages: readonly Message[],
 ): Promise<number[]> {
   const pause = createPause()
   const numbers: number[] = []
-  while (numbers.length < messages.length) {
-    const slice = messages.slice(numbers.length, numbers.length + (store.appendMessages ? APPENDED : 1))
-    const [first] = slice
-    if (first === undefined) break
-    const stored = store.appendMessages
-      ? await store.appendMessages(key, slice)
-      : [await store.appendMessage(key, first)]
+  for (let start = 0; start < messages.length; start += APPENDED) {
+    const stored = await store.appendMessages(key, messages.slice(start, start + APPENDED))
     for (const { seq } of stored) numbers.push(seq)
     await pause()
   }

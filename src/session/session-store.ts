@@ -8,7 +8,8 @@ import type { SpendingStore } from './spending.js'
 export type { Lease, Observation } from './run-store.js'
 
 /**
- * The contract of every store. All drivers pass the same conformance suite (`test/conformance/store`).
+ * The contract of every store: all members are required. All drivers pass the same conformance suite
+ * (`test/conformance/store`).
  *
  * - Messages are ordered by a gapless per-session `seq`, never by time.
  * - An append is one transaction: message, counters and state delta, or nothing.
@@ -28,10 +29,9 @@ export interface SessionStore {
   appendMessage(key: SessionKey, message: Message, options?: AppendOptions): Promise<{ seq: number }>
   /**
    * Appends in order, about a hundred messages per transaction, for imports and copied histories. When it fails, the
-   * messages before the failing transaction are stored. The state delta is stored with the last message. Callers
-   * append one by one to a store that lacks it.
+   * messages before the failing transaction are stored. The state delta is stored with the last message.
    */
-  appendMessages?(
+  appendMessages(
     key: SessionKey,
     messages: readonly Message[],
     options?: AppendOptions,
@@ -45,51 +45,65 @@ export interface SessionStore {
   renameSession(key: SessionKey, title: string): Promise<void>
   /** Newest first. */
   listSessions(query: ListQuery): Promise<SessionPage>
-  /** The names of the apps that have sessions, in alphabetical order. A store of one's own may leave it out. */
-  listApps?(): Promise<string[]>
+  /** The names of the apps that have sessions, in alphabetical order. */
+  listApps(): Promise<string[]>
   /** Deletes the session and everything that belongs to it; `false` when it does not exist. */
   deleteSession(key: SessionKey): Promise<boolean>
   /** Waits in the queue and returns the right to write. `session-busy` after `waitMs`, `aborted` by the signal. */
   acquireLease(key: SessionKey, options?: LeaseOptions): Promise<Lease>
   /**
    * Opens a run in one transaction: the lease, the session if it is new, the run, its message and its first events.
-   * Waits for the lease like `acquireLease`, unless the opening says `orQueue`. A store of one's own may leave it out:
-   * then these are separate writes, nothing is queued in the store, and there is no ledger of tool calls.
+   * Waits for the lease like `acquireLease`, unless the opening says `orQueue`.
    */
-  openRun?(opening: RunOpening, options?: LeaseOptions): Promise<OpenedRun>
+  openRun(opening: RunOpening, options?: LeaseOptions): Promise<OpenedRun>
   /** Stores a run that cannot begin yet, at the end of its session's queue, and the session if it is new. */
-  queueRun?(opening: RunOpening): Promise<AcceptedRun>
+  queueRun(opening: RunOpening): Promise<AcceptedRun>
   /**
    * Begins a queued run under a lease of its session: its message, its events and the new state, in one transaction.
    * `undefined` when the run is no longer queued.
    */
-  beginRun?(begin: RunBegin): Promise<{ seq: number } | undefined>
+  beginRun(begin: RunBegin): Promise<{ seq: number } | undefined>
   /**
    * Deletes everything that is stored about a user of an app, and returns what was deleted. Runs of the user lose
-   * their leases and cannot store anything afterwards. Optional: Lango's own stores have it.
+   * their leases and cannot store anything afterwards.
    */
-  erase?(owner: UserKey, options?: EraseOptions): Promise<EraseReceipt>
-  /** Deletes sessions and run records by age, by the store's clock. Optional: Lango's own stores have it. */
-  expire?(options: ExpireOptions): Promise<ExpireReceipt>
-  /** Writes a consistent copy to a new file while the store is in use. Only SQLite has it. */
-  backup?(path: string, options?: BackupOptions): Promise<BackupReceipt>
+  erase(owner: UserKey, options?: EraseOptions): Promise<EraseReceipt>
+  /** Deletes sessions and run records by age, by the store's clock. */
+  expire(options: ExpireOptions): Promise<ExpireReceipt>
+  /** Writes a consistent copy to a new file while the store is in use. Only SQLite can: others refuse (`unsupported`). */
+  backup(path: string, options?: BackupOptions): Promise<BackupReceipt>
   readonly runs: RunStore
   readonly calibration: CalibrationStore
-  /** Observations and the index of words. A store of one's own may leave it out: it then has no memory. */
-  readonly memory?: SessionMemory
-  /** Files of sessions and users. A store of one's own may leave it out: then agents keep no artifacts in it. */
-  readonly artifacts?: ArtifactStore
-  /** Variants of chats. A store of one's own may leave it out: then a chat has none. */
-  readonly variants?: SessionVariants
-  /** What model calls have cost, and budgets. A store of one's own may leave it out: then there are none. */
-  readonly spending?: SpendingStore
-  /** How far schedules have got. A store of one's own may leave it out: then there are none. */
-  readonly schedules?: ScheduleStore
+  /** Observations and the index of words. */
+  readonly memory: SessionMemory
+  /** Files of sessions and users. */
+  readonly artifacts: ArtifactStore
+  /** Variants of chats. */
+  readonly variants: SessionVariants
+  /** The cost of model calls, and budgets. */
+  readonly spending: SpendingStore
+  /** The newest tick of each schedule. */
+  readonly schedules: ScheduleStore
+  /** A random text that was made with the store and stays the same: accounts of providers are recognised by it. */
+  secret(): Promise<string>
   /** Fails with `store-unavailable` when the store does not answer, or its file was deleted, replaced or truncated. */
-  check?(): Promise<void>
+  check(): Promise<void>
   /** Releases leases, connections and timers; afterwards the process can exit by itself. */
   close(): Promise<void>
 }
+
+/** The part of a store that reads and writes the messages and the state of sessions. */
+export type SessionAccess = Pick<
+  SessionStore,
+  | 'createSession'
+  | 'loadSession'
+  | 'readMessages'
+  | 'appendMessage'
+  | 'updateState'
+  | 'listSessions'
+  | 'deleteSession'
+  | 'acquireLease'
+>
 
 /**
  * Sessions that are variants of one chat, such as copies in which a question was answered again. One of them is listed;

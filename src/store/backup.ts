@@ -79,8 +79,8 @@ export async function backUp<C extends Connection>(
 
 export interface RestoreOptions {
   onProgress?: (progress: { doneBytes: number; totalBytes: number }) => void
-  /** The newest schema version that this release supports. */
-  knownVersion: number
+  /** Reads the schema version of the copy, and the newest that this release supports. Fails as opening the copy would. */
+  inspect(file: string): Promise<{ version: number; known: number }>
 }
 
 export interface RestoreReceipt {
@@ -108,7 +108,8 @@ export async function restore(
   try {
     await copyFile(source, part, options)
     const facts = checkCopy(tools, part)
-    if (facts.schemaVersion > options.knownVersion) throw newerSchema(source, facts.schemaVersion, options)
+    const { version, known } = await options.inspect(part)
+    if (version > known) throw newerSchema(source, version, known)
     await sync(part)
     const kept = (await exists(target)) ? `${target}.before-restore-${stamp()}` : undefined
     const replace = async () => {
@@ -269,11 +270,11 @@ function damaged(file: string, why: string): AgentError {
   return new AgentError('store-corrupt', `${file} is not a usable copy of a Lango database: ${why}`)
 }
 
-function newerSchema(source: string, version: number, { knownVersion }: RestoreOptions): AgentError {
+function newerSchema(source: string, version: number, known: number): AgentError {
   return new AgentError(
     'store-newer-schema',
-    `${source} has schema version ${version}, written by a newer Lango; this release supports up to ${knownVersion}. Upgrade Lango`,
-    { details: { version, known: knownVersion } },
+    `${source} has schema version ${version}, written by a newer Lango; this release supports up to ${known}. Upgrade Lango`,
+    { details: { version, known } },
   )
 }
 

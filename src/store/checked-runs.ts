@@ -40,9 +40,9 @@ import {
 } from './check-input.js'
 
 export class CheckedRuns implements RunStore {
-  readonly #runs: Required<RunStore>
+  readonly #runs: RunStore
 
-  constructor(runs: Required<RunStore>) {
+  constructor(runs: RunStore) {
     this.#runs = runs
   }
 

@@ -1,30 +1,20 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import type { Message, SessionKey } from '../session/message.js'
 import type { SessionStore } from '../session/session-store.js'
 import { checkedStore } from './checked-store.js'
-import { MemoryStore } from './memory-store.js'
+import { openSqlStore } from './sql-store.js'
+import { createMemoryDatabase } from './sqlite-memory.js'
 
 const key: SessionKey = { appName: 'app', userId: 'ann', sessionId: 'one' }
 const message: Message = { role: 'user', content: 'x', timestamp: 1 }
 
-/** A store that counts the calls which reach it. */
-class CountingStore extends MemoryStore {
-  appends = 0
-  lists = 0
-
-  override appendMessage(...given: Parameters<SessionStore['appendMessage']>): Promise<{ seq: number }> {
-    this.appends++
-    return super.appendMessage(...given)
-  }
-
-  override listSessions(query: Parameters<SessionStore['listSessions']>[0]) {
-    this.lists++
-    return super.listSessions(query)
-  }
+async function openDriver(): Promise<SessionStore> {
+  return openSqlStore((await createMemoryDatabase()).open())
 }
 
 test('a checked store rejects an invalid argument before the store is called, and never throws', async () => {
-  const inner = new CountingStore()
+  const inner = await openDriver()
+  const reached = [vi.spyOn(inner, 'appendMessage'), vi.spyOn(inner, 'listSessions')]
   const store = checkedStore(inner)
   const append = store.appendMessage({ ...key, userId: '' }, message)
   await expect(append).rejects.toMatchObject({
@@ -33,11 +23,11 @@ test('a checked store rejects an invalid argument before the store is called, an
   })
   const list = store.listSessions(null as unknown as { appName: string })
   await expect(list).rejects.toBeInstanceOf(Error)
-  expect([inner.appends, inner.lists]).toEqual([0, 0])
+  for (const method of reached) expect(method).not.toHaveBeenCalled()
 })
 
 test('a checked store passes valid arguments on, and returns the promise of the store itself', async () => {
-  const inner = new MemoryStore()
+  const inner = await openDriver()
   const store = checkedStore(inner)
   await store.createSession(key)
   const stored = { seq: 1 }
@@ -47,7 +37,7 @@ test('a checked store passes valid arguments on, and returns the promise of the 
 })
 
 test('a checked store validates runs and calibration too', async () => {
-  const store = checkedStore(new MemoryStore())
+  const store = checkedStore(await openDriver())
   const field = (name: string) => ({ code: 'invalid-argument', details: { field: name } })
   await expect(store.runs.readEvents('')).rejects.toMatchObject(field('runId'))
   await expect(store.runs.prune({ appName: 'app', before: -1 })).rejects.toMatchObject(field('before'))
@@ -55,7 +45,7 @@ test('a checked store validates runs and calibration too', async () => {
 })
 
 test.each([7, null, {}])('a checked store refuses %j as a title', async title => {
-  const store = checkedStore(new MemoryStore())
+  const store = checkedStore(await openDriver())
   await store.createSession(key)
   const renamed = store.renameSession(key, title as unknown as string)
   await expect(renamed).rejects.toMatchObject({ code: 'invalid-argument', details: { field: 'title' } })
@@ -64,7 +54,7 @@ test.each([7, null, {}])('a checked store refuses %j as a title', async title =>
 })
 
 test('closing a checked store closes the store', async () => {
-  const inner = new MemoryStore()
+  const inner = await openDriver()
   await checkedStore(inner).close()
   await expect(inner.loadSession(key)).rejects.toMatchObject({ code: 'store-unavailable' })
 })

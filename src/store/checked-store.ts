@@ -28,6 +28,7 @@ import type {
   SessionSummary,
   SessionVariants,
   UserKey,
+  VariantSummary,
 } from '../session/session-store.js'
 import { DAY_MS, type SpendingStore } from '../session/spending.js'
 import {
@@ -54,24 +55,9 @@ import { CheckedMemory } from './checked-memory.js'
 import { CheckedCalibration, CheckedRuns, checked } from './checked-runs.js'
 import { CheckedSpending } from './checked-spending.js'
 import { CheckedSchedules } from './schedules.js'
-import { unsupported } from './store-errors.js'
-
-/** A driver: its input is trusted, and it leaves out nothing of the contract. */
-export interface DriverStore extends SessionStore {
-  readonly runs: Required<RunStore>
-  readonly memory: SessionMemory
-  readonly artifacts: ArtifactStore
-  readonly spending: SpendingStore
-  readonly schedules: ScheduleStore
-  readonly variants: SessionVariants
-  listApps: NonNullable<SessionStore['listApps']>
-  openRun: NonNullable<SessionStore['openRun']>
-  queueRun: NonNullable<SessionStore['queueRun']>
-  beginRun: NonNullable<SessionStore['beginRun']>
-}
 
 /** The store with its input validated. Closing it closes the store. */
-export function checkedStore(store: DriverStore): SessionStore {
+export function checkedStore(store: SessionStore): SessionStore {
   return new CheckedStore(store)
 }
 
@@ -83,9 +69,9 @@ class CheckedStore implements SessionStore {
   readonly spending: SpendingStore
   readonly schedules: ScheduleStore
   readonly variants: SessionVariants
-  readonly #store: DriverStore
+  readonly #store: SessionStore
 
-  constructor(store: DriverStore) {
+  constructor(store: SessionStore) {
     this.#store = store
     this.runs = new CheckedRuns(store.runs)
     this.calibration = new CheckedCalibration(store.calibration)
@@ -93,7 +79,7 @@ class CheckedStore implements SessionStore {
     this.artifacts = new CheckedArtifacts(store.artifacts)
     this.spending = new CheckedSpending(store.spending)
     this.schedules = new CheckedSchedules(store.schedules)
-    this.variants = checkedVariants(store.variants)
+    this.variants = new CheckedVariants(store.variants)
   }
 
   createSession(key: SessionKey, state: State = {}, options: CreateOptions = {}): Promise<Session> {
@@ -144,11 +130,7 @@ class CheckedStore implements SessionStore {
       checkFence(options.fence)
       if (options.stateDelta !== undefined) checkState('stateDelta', options.stateDelta)
     }
-    return checked(check, () =>
-      this.#store.appendMessages
-        ? this.#store.appendMessages(key, messages.map(withText), options)
-        : appendOneByOne(this.#store, key, messages.map(withText), options),
-    )
+    return checked(check, () => this.#store.appendMessages(key, messages.map(withText), options))
   }
 
   updateState(key: SessionKey, delta: State, options: { fence?: number } = {}): Promise<void> {
@@ -214,8 +196,12 @@ class CheckedStore implements SessionStore {
     return checked(check, () => this.#store.acquireLease(key, options))
   }
 
-  async check(): Promise<void> {
-    await this.#store.check?.()
+  secret(): Promise<string> {
+    return this.#store.secret()
+  }
+
+  check(): Promise<void> {
+    return this.#store.check()
   }
 
   openRun(opening: RunOpening, options: LeaseOptions = {}): Promise<OpenedRun> {
@@ -250,10 +236,7 @@ class CheckedStore implements SessionStore {
       checkName('appName', owner.appName)
       checkName('userId', owner.userId)
     }
-    return checked(check, async () => {
-      if (!this.#store.erase) throw unsupported('erase')
-      return this.#store.erase(owner, options)
-    })
+    return checked(check, () => this.#store.erase(owner, options))
   }
 
   expire(options: ExpireOptions): Promise<ExpireReceipt> {
@@ -263,19 +246,13 @@ class CheckedStore implements SessionStore {
       if (options.runsMs !== undefined) checkInteger('runsMs', options.runsMs, 0)
       if (options.usageMs !== undefined) checkInteger('usageMs', options.usageMs, DAY_MS)
     }
-    return checked(check, async () => {
-      if (!this.#store.expire) throw unsupported('expire')
-      return this.#store.expire(options)
-    })
+    return checked(check, () => this.#store.expire(options))
   }
 
   backup(path: string, options: BackupOptions = {}): Promise<BackupReceipt> {
     return checked(
       () => checkName('path', path),
-      async () => {
-        if (!this.#store.backup) throw unsupported('backup', 'Only SQLite stores have it')
-        return this.#store.backup(path, options)
-      },
+      () => this.#store.backup(path, options),
     )
   }
 
@@ -284,21 +261,58 @@ class CheckedStore implements SessionStore {
   }
 }
 
-function checkedVariants(variants: SessionVariants): SessionVariants {
-  return {
-    list: key =>
-      checked(
-        () => checkKey(key),
-        () => variants.list(key),
-      ),
-    show: (key, of) => {
-      const check = () => {
-        checkKey(key)
-        checkName('of', of)
-      }
-      return checked(check, () => variants.show(key, of))
-    },
+class CheckedVariants implements SessionVariants {
+  readonly #variants: SessionVariants
+
+  constructor(variants: SessionVariants) {
+    this.#variants = variants
   }
+
+  list(key: SessionKey): Promise<VariantSummary[]> {
+    return checked(
+      () => checkKey(key),
+      () => this.#variants.list(key),
+    )
+  }
+
+  show(key: SessionKey, of: string): Promise<void> {
+    const check = () => {
+      checkKey(key)
+      checkName('of', of)
+    }
+    return checked(check, () => this.#variants.show(key, of))
+  }
+}
+
+/** The parts of the contract, each with the class that implements it. */
+const PARTS: { readonly [Name in PartName]: new (part: SessionStore[Name]) => SessionStore[Name] } = {
+  runs: CheckedRuns,
+  calibration: CheckedCalibration,
+  memory: CheckedMemory,
+  artifacts: CheckedArtifacts,
+  spending: CheckedSpending,
+  schedules: CheckedSchedules,
+  variants: CheckedVariants,
+}
+
+type PartName = {
+  [Name in keyof SessionStore]: SessionStore[Name] extends (...given: never[]) => unknown ? never : Name
+}[keyof SessionStore]
+
+/** The members of the contract that a store made in code lacks, such as `runs.saveStep`. */
+export function missingMembers(store: object): string[] {
+  const ofParts = Object.entries(PARTS).flatMap(([name, contract]) => {
+    const part: unknown = Reflect.get(store, name)
+    if (typeof part !== 'object' || part === null) return [name]
+    return missingMethods(contract, part).map(method => `${name}.${method}`)
+  })
+  return [...missingMethods(CheckedStore, store), ...ofParts]
+}
+
+/** Classes that implement the contract have all of its methods, and no other public ones. */
+function missingMethods({ prototype }: { prototype: object }, given: object): string[] {
+  const methods = Object.getOwnPropertyNames(prototype).filter(name => name !== 'constructor')
+  return methods.filter(name => typeof Reflect.get(given, name) !== 'function')
 }
 
 function checkOpening({ key, runId, title, message, events, input, orQueue, dueAt }: RunOpening): void {
@@ -310,24 +324,4 @@ function checkOpening({ key, runId, title, message, events, input, orQueue, dueA
   checkRunInput(input)
   if (orQueue !== undefined) checkEvents(orQueue.events)
   if (dueAt !== undefined) checkInteger('dueAt', dueAt, 0)
-}
-
-/** Appends to a store in memory complete without returning to the event loop. */
-const APPENDS_BETWEEN_YIELDS = 100
-
-/** For a store without bulk appends. */
-async function appendOneByOne(
-  store: SessionStore,
-  key: SessionKey,
-  messages: readonly Message[],
-  { stateDelta, ...options }: AppendOptions,
-): Promise<{ seq: number }[]> {
-  const appended: { seq: number }[] = []
-  for (const [index, message] of messages.entries()) {
-    const isLast = index === messages.length - 1
-    const withState = isLast && stateDelta !== undefined ? { stateDelta } : {}
-    appended.push(await store.appendMessage(key, message, { ...options, ...withState }))
-    if (appended.length % APPENDS_BETWEEN_YIELDS === 0) await new Promise(resume => setImmediate(resume))
-  }
-  return appended
 }

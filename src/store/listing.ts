@@ -19,11 +19,6 @@ export function titleIn(stored: unknown): { title?: string } {
   return typeof stored === 'string' ? { title: restoreText(stored) } : {}
 }
 
-/** Whether a search finds a session. */
-export function isFound(search: string, title: string | undefined, sessionId: string): boolean {
-  return titleColumns(title, sessionId)[1].includes(folded(search))
-}
-
 /** A search as a pattern for LIKE with the escape character `!`. */
 export function searchPattern(search: string): string {
   return `%${folded(search).replaceAll(/[!%_]/g, '!$&')}%`

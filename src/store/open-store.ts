@@ -4,6 +4,7 @@ import type { RestoreOptions, RestoreReceipt } from './backup.js'
 import { checkedStore } from './checked-store.js'
 import type { ForeignDatabase } from './sql-database.js'
 import type { SqlitePlace } from './sqlite.js'
+import { cannotBackUp } from './store-errors.js'
 
 export type { ForeignDatabase }
 
@@ -23,8 +24,12 @@ export async function openStore(url: string): Promise<SessionStore> {
   const location = parseStoreUrl(url)
   switch (location.driver) {
     case 'memory': {
-      const { MemoryStore } = await import('./memory-store.js')
-      return checkedStore(new MemoryStore())
+      const [{ createMemoryDatabase }, { openSqlStore }] = await Promise.all([
+        import('./sqlite-memory.js'),
+        import('./sql-store.js'),
+      ])
+      const memory = await createMemoryDatabase()
+      return checkedStore(await openSqlStore(memory.open()))
     }
     case 'sqlite': {
       const [{ openSqlite }, { openSqlStore }] = await Promise.all([
@@ -34,11 +39,12 @@ export async function openStore(url: string): Promise<SessionStore> {
       return checkedStore(await openSqlStore(await openSqlite(location)))
     }
     case 'postgres': {
-      const [{ openPostgres }, { openSqlStore }] = await Promise.all([
+      const [{ openPostgres }, { openSqlStore }, { PostgresStore }] = await Promise.all([
         import('./postgres.js'),
         import('./sql-store.js'),
+        import('./postgres-store.js'),
       ])
-      return checkedStore(await openSqlStore(await openPostgres(location)))
+      return checkedStore(await openSqlStore(await openPostgres(location), PostgresStore))
     }
   }
 }
@@ -95,8 +101,7 @@ export async function backupStore(
   options: BackupOptions = {},
 ): Promise<BackupReceipt> {
   const location = parseStoreUrl(url)
-  if (location.driver !== 'sqlite')
-    throw new AgentError('unsupported', 'Only a SQLite store can be copied to a file')
+  if (location.driver !== 'sqlite') throw cannotBackUp(location.driver)
   if (!(await inspectStore(url)).exists)
     throw new AgentError('invalid-argument', `${location.path} does not exist: there is nothing to back up`)
   const [{ backUp }, { sqliteTools }] = await Promise.all([
@@ -115,12 +120,14 @@ export async function restoreStore(
   const location = parseStoreUrl(url)
   if (location.driver !== 'sqlite')
     throw new AgentError('unsupported', 'Only a SQLite store can be restored from a file')
-  const [{ restore }, { sqliteTools }, { KNOWN_VERSION }] = await Promise.all([
+  const [{ restore }, { sqliteTools }, { inspectSqlite }, { schemaVersion }] = await Promise.all([
     import('./backup.js'),
     import('./sqlite-database.js'),
+    import('./sqlite.js'),
     import('./migrations.js'),
   ])
-  const options = { knownVersion: KNOWN_VERSION, ...(onProgress ? { onProgress } : {}) }
+  const inspect = (path: string) => inspectSqlite({ path }, schemaVersion)
+  const options = { inspect, ...(onProgress ? { onProgress } : {}) }
   return restore(await sqliteTools(), file, location.path, options)
 }
 

@@ -15,7 +15,8 @@ export interface GroupLink<Client> {
   take(): Promise<Client>
   /** `failure`: why the connection cannot be used again, if so. */
   release(client: Client, failure: unknown): void
-  sendSingle(client: Client, statement: Statement): Promise<readonly Row[]>
+  /** Sends the statements of one write, in one transaction. */
+  sendAlone(client: Client, statements: readonly Statement[]): Promise<readonly (readonly Row[])[]>
   /** Sends BEGIN, the statements and COMMIT without waiting in between. The answers are in the same order. */
   sendGroup(client: Client, statements: readonly Statement[]): Promise<PromiseSettledResult<Answer>[]>
   /** Whether the connection ended with this error. */
@@ -24,13 +25,13 @@ export interface GroupLink<Client> {
 
 /** A write that changes rows of one session, and when it was sent. */
 interface JoiningWrite {
-  readonly statement: Statement
+  readonly statements: readonly Statement[]
   readonly session: string
   readonly order: string
   /** Not with others: a group that it was in has failed. */
   isAlone: boolean
   onSent(): void
-  resolve(rows: readonly Row[]): void
+  resolve(rows: readonly (readonly Row[])[]): void
   reject(error: unknown): void
 }
 
@@ -46,9 +47,13 @@ export class GroupCommit<Client> {
   }
 
   /** `onSent` is called when it may have arrived at the server. */
-  run(statement: Statement, { session, order }: Joining, onSent: () => void): Promise<readonly Row[]> {
+  run(
+    statements: readonly Statement[],
+    { session, order }: Joining,
+    onSent: () => void,
+  ): Promise<readonly (readonly Row[])[]> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ statement, session, order, isAlone: false, onSent, resolve, reject })
+      this.#waiting.push({ statements, session, order, isAlone: false, onSent, resolve, reject })
       this.#send()
     })
   }
@@ -109,7 +114,7 @@ export class GroupCommit<Client> {
     if (!write) return undefined
     write.onSent()
     try {
-      write.resolve(await this.#link.sendSingle(client, write.statement))
+      write.resolve(await this.#link.sendAlone(client, write.statements))
       return undefined
     } catch (error) {
       write.reject(error)
@@ -121,7 +126,7 @@ export class GroupCommit<Client> {
     for (const write of writes) write.onSent()
     const answers = await this.#link.sendGroup(
       client,
-      writes.map(({ statement }) => statement),
+      writes.flatMap(({ statements }) => statements),
     )
     const failed = answers.flatMap(answer => (answer.status === 'rejected' ? [answer.reason] : []))
     const broken = failed.find(error => this.#link.endsConnection(error))
@@ -133,13 +138,14 @@ export class GroupCommit<Client> {
         writes,
         answers.findIndex(({ status }) => status === 'rejected'),
       )
-    else for (const [index, write] of writes.entries()) write.resolve(rowsOf(answers[index + 1]))
+    else resolveAll(writes, answers)
     return broken
   }
 
   /** The first statement that failed is sent by itself, and the others together; when none of them failed, each by itself. */
   #again(writes: readonly JoiningWrite[], failed: number): void {
-    const culprit = writes[failed - 1]
+    const owners = writes.flatMap(write => write.statements.map(() => write))
+    const culprit = owners[failed - 1]
     for (const write of culprit ? [culprit] : writes) write.isAlone = true
     this.#waiting = [...writes, ...this.#waiting]
   }
@@ -147,6 +153,15 @@ export class GroupCommit<Client> {
 
 /** More would keep the locks of the first ones for too long. */
 const MOST_JOINED = 16
+
+/** The first answer is that of the BEGIN. */
+function resolveAll(writes: readonly JoiningWrite[], answers: readonly PromiseSettledResult<Answer>[]): void {
+  let next = 1
+  for (const { statements, resolve } of writes) {
+    resolve(answers.slice(next, next + statements.length).map(rowsOf))
+    next += statements.length
+  }
+}
 
 function rowsOf(answer: PromiseSettledResult<Answer> | undefined): readonly Row[] {
   return answer?.status === 'fulfilled' ? (answer.value.rows as readonly Row[]) : []

@@ -4,7 +4,9 @@
  * server could not be reached: a restart or a failover of some seconds is not noticed.
  */
 import type { PoolClient, QueryResult } from 'pg'
+import { AgentError, messageOf } from '../errors.js'
 import { loadDriver, PostgresConnections, type PostgresLocation, pipelined } from './postgres-connection.js'
+import { PostgresDialect } from './postgres-dialect.js'
 import {
   codeOf,
   endsConnection,
@@ -16,7 +18,6 @@ import {
 } from './postgres-errors.js'
 import { GroupCommit } from './postgres-group.js'
 import {
-  type Dialect,
   type ForeignDatabase,
   type Row,
   type SqlDatabase,
@@ -24,7 +25,7 @@ import {
   sql,
   type Task,
 } from './sql-database.js'
-import { storeClosed } from './store-errors.js'
+import { cannotBackUp, storeClosed } from './store-errors.js'
 
 /** Connects once, so that a wrong address or password fails at opening and not during a run. */
 export async function openPostgres(
@@ -78,7 +79,7 @@ export async function openForeignPostgres(location: PostgresLocation): Promise<F
 }
 
 class PostgresDatabase implements SqlDatabase {
-  readonly dialect = POSTGRES
+  readonly dialect = new PostgresDialect()
   readonly work = { statements: 0, control: 0, commits: 0 }
   isFull = false
   readonly #connections: PostgresConnections
@@ -95,10 +96,7 @@ class PostgresDatabase implements SqlDatabase {
       connections: Math.ceil(location.poolSize / 2),
       take: () => connections.take(),
       release: (client, failure) => connections.release(client, failure),
-      sendSingle: (client, statement) => {
-        this.work.commits++
-        return this.#sendSingle(client, statement)
-      },
+      sendAlone: (client, statements) => this.#sendAlone(client, statements),
       sendGroup: (client, statements) => this.#sendGroup(client, statements),
       endsConnection,
     })
@@ -121,6 +119,48 @@ class PostgresDatabase implements SqlDatabase {
 
   async run(statement: Statement): Promise<readonly Row[]> {
     return this.#runSingle(statement, OUTAGE_MS)
+  }
+
+  search(statement: Statement): Promise<readonly Row[]> {
+    return this.run(statement)
+  }
+
+  async emptyLog(): Promise<boolean> {
+    return true
+  }
+
+  /** Makes the space of deleted rows reusable; only a rewrite removes their bytes. */
+  async vacuum(tables: ReadonlySet<string>, rewrite: boolean): Promise<'log' | 'free-space'> {
+    for (const table of tables) {
+      try {
+        await this.run(sql(`VACUUM ${rewrite ? '(FULL) ' : ''}${table}`))
+      } catch (error) {
+        // The server makes space reusable by itself, too.
+        if (rewrite) throw rewriteFailed(table, error)
+      }
+    }
+    return rewrite ? 'log' : 'free-space'
+  }
+
+  async backup(): Promise<never> {
+    throw cannotBackUp('postgres')
+  }
+
+  async batch(statements: readonly Statement[]): Promise<readonly (readonly Row[])[]> {
+    const [first] = statements
+    let isSent = false
+    const onSent = () => {
+      isSent = true
+    }
+    const attempt = () => {
+      isSent = false
+      if (first?.joining) return this.#groups.run(statements, first.joining, onSent)
+      return this.#connected(client => {
+        onSent()
+        return this.#sendAlone(client, statements)
+      })
+    }
+    return this.#retrying(attempt, () => !isSent || first?.repeatable === true)
   }
 
   async check(): Promise<void> {
@@ -146,7 +186,10 @@ class PostgresDatabase implements SqlDatabase {
         const onSent = () => {
           isSent = true
         }
-        if (statement.joining) return this.#groups.run(statement, statement.joining, onSent)
+        if (statement.joining) {
+          const [rows = []] = await this.#groups.run([statement], statement.joining, onSent)
+          return rows
+        }
         return this.#connected(client => {
           onSent()
           if (!isRead) this.work.commits++
@@ -166,6 +209,21 @@ class PostgresDatabase implements SqlDatabase {
     const answers = await pipelined(client, [`BEGIN${begin}`, this.#query(statement), 'COMMIT'])
     // When the statement failed, the COMMIT has rolled it back.
     return rowsOf(answers, 1)
+  }
+
+  /** The statements of one write. A single one needs no transaction of its own. */
+  async #sendAlone(
+    client: PoolClient,
+    statements: readonly Statement[],
+  ): Promise<readonly (readonly Row[])[]> {
+    this.work.commits++
+    const [only, ...others] = statements
+    if (only && others.length === 0) return [await this.#sendSingle(client, only)]
+    this.work.control += 2
+    const begin = `BEGIN${this.#connections.sending.begin}`
+    const answers = await pipelined(client, [begin, ...statements.map(each => this.#query(each)), 'COMMIT'])
+    // When a statement failed, the COMMIT has rolled all of them back.
+    return statements.map((_, index) => rowsOf(answers, index + 1))
   }
 
   #sendGroup(client: PoolClient, statements: readonly Statement[]) {
@@ -264,6 +322,14 @@ class PostgresDatabase implements SqlDatabase {
   }
 }
 
+function rewriteFailed(table: string, cause: unknown): AgentError {
+  return new AgentError(
+    'store-unavailable',
+    `The rows were deleted, but the table ${table} could not be rewritten (${messageOf(cause)}): erase again with rewrite`,
+    { cause, retryable: true, details: { table } },
+  )
+}
+
 /** The rows of the answer at `index`, if all succeeded. The first failure explains those that follow it. */
 function rowsOf(answers: readonly PromiseSettledResult<QueryResult>[], index: number): Row[] {
   const failed = answers.find(answer => answer.status === 'rejected')
@@ -289,29 +355,6 @@ const START_MS = 15_000
 
 /** A write whose session is locked for longer goes on alone: the others of its group do not wait for it. */
 const GROUP_LOCK_MS = 500
-
-const POSTGRES: Dialect = {
-  name: 'postgres',
-  now: 'floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint',
-  identity: 'BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY',
-  integer: 'BIGINT',
-  real: 'DOUBLE PRECISION',
-  roomForUpdates: ' WITH (fillfactor = 70)',
-  forUpdate: ' FOR UPDATE',
-  forKeyShare: ' FOR KEY SHARE',
-  versionTableExists: "SELECT count(to_regclass('lango_schema')) AS present",
-  // Two arbitrary numbers identify the lock; they are the same in every release.
-  migrationLock: 'SELECT pg_advisory_xact_lock(1280329301, 1)',
-  ticketLock: 'SELECT pg_advisory_xact_lock(hashtextextended(?, 1280329301))',
-  requestLock: 'SELECT pg_advisory_xact_lock_shared(1280329301, 2)',
-  pruneLock: 'SELECT pg_advisory_xact_lock(1280329301, 2)',
-  eachValue: 'json_array_elements_text(CAST(? AS json))',
-  // Escapes that no text can hold are left as JSON rather than failing the whole view.
-  joinedOutputs: `CASE WHEN m.tool_calls ~ '\\\\u(0000|[dD][89a-fA-F])' THEN m.tool_calls ELSE (
-        SELECT string_agg(call ->> 'output', chr(10) ORDER BY place)
-        FROM json_array_elements(m.tool_calls::json) WITH ORDINALITY AS calls (call, place)
-      ) END`,
-}
 
 function rollback(client: PoolClient): Promise<unknown> {
   return client.query('ROLLBACK').then(

@@ -30,6 +30,15 @@ export const MESSAGE_COLUMNS = [
   'extra',
 ] as const
 
+const TYPES: Partial<Record<(typeof MESSAGE_COLUMNS)[number], string>> = {
+  flags: 'BIGINT',
+  tokens: 'BIGINT',
+  timestamp: 'DOUBLE PRECISION',
+}
+
+/** In a SELECT the server cannot infer the type of a placeholder. */
+export const CAST_PLACES = MESSAGE_COLUMNS.map(column => `CAST(? AS ${TYPES[column] ?? 'TEXT'})`).join(', ')
+
 export interface MessageRow {
   flags: number
   tokens: number

@@ -1,4 +1,4 @@
-/** How far schedules have got: with its input validated, in memory, and in a table. */
+/** How far schedules have got: with its input validated, and in a table. */
 import type { ScheduleRecord, ScheduleStore } from '../session/schedule-store.js'
 import { checkInteger, checkName } from './check-input.js'
 import { checked } from './checked-runs.js'
@@ -35,36 +35,6 @@ export class CheckedSchedules implements ScheduleStore {
       for (const name of names) checkName('name', name)
     }
     return checked(check, () => this.#schedules.keep(appName, names))
-  }
-}
-
-export class MemorySchedules implements ScheduleStore {
-  readonly #apps = new Map<string, Map<string, ScheduleRecord>>()
-  readonly #assertOpen: () => void
-
-  constructor(assertOpen: () => void) {
-    this.#assertOpen = assertOpen
-  }
-
-  async read(appName: string): Promise<ScheduleRecord[]> {
-    this.#assertOpen()
-    return [...(this.#apps.get(appName)?.values() ?? [])].map(record => ({ ...record }))
-  }
-
-  async save({ appName, name, rule, tick, runId }: SavedTick): Promise<void> {
-    this.#assertOpen()
-    const schedules = this.#apps.get(appName) ?? new Map<string, ScheduleRecord>()
-    const known = schedules.get(name)
-    if (known?.rule === rule && known.tick > tick) return
-    const newest = runId ?? known?.runId
-    schedules.set(name, { name, rule, tick, ...(newest === undefined ? {} : { runId: newest }) })
-    this.#apps.set(appName, schedules)
-  }
-
-  async keep(appName: string, names: readonly string[]): Promise<void> {
-    this.#assertOpen()
-    const schedules = this.#apps.get(appName)
-    for (const name of schedules?.keys() ?? []) if (!names.includes(name)) schedules?.delete(name)
   }
 }
 

@@ -1,9 +1,7 @@
 /**
  * The append: guard, number, message, counters and state in one transaction whose cost does not depend on
- * the length of the history. `appendTask` does all of it on both databases; `appendStatement` is the common
- * case as one statement, for a database that is a network away.
+ * the length of the history.
  */
-import { invariant } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
 import { MESSAGE_COLUMNS, type MessageRow, STARTS_TURN } from './rows.js'
 import {
@@ -11,9 +9,7 @@ import {
   namesOf,
   numberIn,
   type Row,
-  repeatableSql,
   SESSION_KEY,
-  type Statement,
   sql,
   type Task,
   touched,
@@ -46,8 +42,6 @@ export interface AppendSql {
   appendTask(append: Append): Task<number>
   /** Appends all rows in order, and then applies the state. */
   appendAllTask(append: BulkAppend): Task<number[]>
-  /** The append of a new message without state, in one statement; no row means that something forbids it. */
-  appendStatement(append: Append): Statement
   /** Locks a session for writing and checks that the caller may write. */
   lockTask(key: SessionKey, fence: number | undefined, leaseOf?: SessionKey): Task<Row>
   updateStateTask(change: StateUpdate): Task<void>
@@ -57,7 +51,7 @@ export function appendSql(dialect: Dialect): AppendSql {
   const texts = appendTexts(dialect)
 
   const lockTask = (key: SessionKey, fence: number | undefined, leaseOf = key) =>
-    lockSession(texts, key, fence, leaseOf)
+    lockSession(dialect, texts, key, fence, leaseOf)
 
   function* appendTask({ key, row, changes, fence, leaseOf, locked }: Append): Task<number> {
     const session = locked ?? (yield* lockTask(key, fence, leaseOf))
@@ -99,18 +93,7 @@ export function appendSql(dialect: Dialect): AppendSql {
     yield sql(texts.touch, pk)
   }
 
-  function appendStatement({ key, row, changes, fence }: Append): Statement {
-    invariant(changes.length === 0, 'an append with state takes the transaction')
-    const names = namesOf(key)
-    const counters = [row.tokens, row.flags & STARTS_TURN]
-    // A message with an id replaces itself when it arrives twice.
-    const statement = row.eventId === null ? sql : repeatableSql
-    return fence === undefined
-      ? statement(texts.appendUnfenced, ...counters, ...names, ...names, ...names, ...row.values)
-      : statement(texts.appendFenced, fence, ...names, ...counters, ...names, ...row.values)
-  }
-
-  return { appendTask, appendAllTask, appendStatement, lockTask, updateStateTask }
+  return { appendTask, appendAllTask, lockTask, updateStateTask }
 }
 
 /** Replaces the message that has the id of the row. */
@@ -128,25 +111,22 @@ function* replaceTask(texts: AppendTexts, pk: number, row: MessageRow): Task<num
  * first: a lease that is taken meanwhile is then either visible, or granted after this write.
  */
 function* lockSession(
+  { tickets }: Dialect,
   texts: AppendTexts,
   key: SessionKey,
   fence: number | undefined,
   leaseOf: SessionKey,
 ): Task<Row> {
   const names = namesOf(key)
-  const { appName, userId, sessionId } = leaseOf
-  const ticket = [fence ?? 0, appName, userId, sessionId]
-  if (fence !== undefined && texts.lockUnder !== undefined) {
-    const [session] = yield sql(texts.lockUnder, ...ticket, ...names)
+  if (fence !== undefined) {
+    const session = yield* tickets.lockSession(names, fence, namesOf(leaseOf))
     if (session === undefined) throw sessionNotFound(key)
     if (session.ticket === null) throw leaseLost(leaseOf, fence)
     return session
   }
-  const own = fence === undefined ? [] : yield sql(texts.ownTicket, ...ticket)
   const [session] = yield sql(texts.lockSession, ...names)
   if (session === undefined) throw sessionNotFound(key)
-  if (fence === undefined && (yield* isTaken(texts, names))) throw sessionBusy(key)
-  if (fence !== undefined && own.length === 0) throw leaseLost(leaseOf, fence)
+  if (yield* isTaken(texts, names)) throw sessionBusy(key)
   return session
 }
 
@@ -183,23 +163,18 @@ const ROWS_PER_STATEMENT = 16
 const COLUMNS = MESSAGE_COLUMNS.join(', ')
 const PLACES = MESSAGE_COLUMNS.map(() => '?').join(', ')
 
+/** The columns of a locked session. */
+export const LOCKED_COLUMNS = 'pk, message_count, turn_seq, call_count'
+
 type AppendTexts = ReturnType<typeof appendTexts>
 
 function appendTexts(dialect: Dialect) {
-  const { now, forUpdate, forKeyShare, eachValue } = dialect
+  const { now, forUpdate, eachValue } = dialect
   const touch = touched(dialect)
   return {
     anyTicket: `SELECT id FROM lango_leases WHERE ${SESSION_KEY} LIMIT 1`,
     deleteExpired: `DELETE FROM lango_leases WHERE ${SESSION_KEY} AND expires_at <= ${now}`,
-    // Also after it has expired: the next holder deletes the ticket before it begins.
-    ownTicket: `SELECT id FROM lango_leases WHERE id = ? AND ${SESSION_KEY}${forKeyShare}`,
-    lockSession: `SELECT pk, message_count, turn_seq, call_count FROM lango_sessions WHERE ${SESSION_KEY}${forUpdate}`,
-    // Both in one statement, where a transaction is alone and the order of locks does not matter.
-    lockUnder:
-      dialect.name === 'sqlite'
-        ? `SELECT pk, message_count, turn_seq, call_count, (SELECT id FROM lango_leases WHERE id = ? AND ${SESSION_KEY})
-            AS ticket FROM lango_sessions WHERE ${SESSION_KEY}`
-        : undefined,
+    lockSession: `SELECT ${LOCKED_COLUMNS} FROM lango_sessions WHERE ${SESSION_KEY}${forUpdate}`,
     findEvent: 'SELECT seq, tokens FROM lango_messages WHERE session_pk = ? AND event_id = ?',
     findEvents: `SELECT seq FROM lango_messages WHERE session_pk = ? AND event_id IN (SELECT value FROM ${eachValue}) LIMIT 1`,
     // No row when the session has a message with this id.
@@ -216,40 +191,5 @@ function appendTexts(dialect: Dialect) {
     // Memory reads the message again.
     indexAgain: 'UPDATE lango_memory SET indexed_seq = ? WHERE session_pk = ? AND indexed_seq >= ?',
     touch: `UPDATE lango_sessions SET ${touch} WHERE pk = ?`,
-    ...oneStatementTexts(dialect),
   }
 }
-
-/**
- * Updating the session's row numbers the message and makes other appends to the session wait. The ticket is
- * locked against deletion until the commit, and the next holder of a lease first deletes the expired tickets
- * before its own: so an append that was checked under a lease is committed before the next holder begins.
- */
-function oneStatementTexts(dialect: Dialect) {
-  const { forKeyShare } = dialect
-  const numbered = (condition: string) => `session AS (
-      UPDATE lango_sessions SET message_count = message_count + 1, token_total = token_total + ?,
-        turn_seq = CASE WHEN CAST(? AS INTEGER) = 0 THEN turn_seq ELSE message_count + 1 END, ${touched(dialect)}
-      WHERE ${SESSION_KEY} AND ${condition}
-      RETURNING pk, message_count
-    )
-    INSERT INTO lango_messages (session_pk, seq, ${COLUMNS})
-      SELECT pk, message_count, ${CAST_PLACES} FROM session RETURNING seq`
-  return {
-    // Tickets are those from before any wait for the session's row: when it has changed meanwhile, a run may have begun.
-    appendUnfenced: `WITH ${numbered(`NOT EXISTS (SELECT 1 FROM lango_leases WHERE ${SESSION_KEY})
-        AND message_count = (SELECT message_count FROM lango_sessions WHERE ${SESSION_KEY})`)}`,
-    appendFenced: `WITH ticket AS MATERIALIZED (
-      SELECT id FROM lango_leases WHERE id = ? AND ${SESSION_KEY}${forKeyShare}
-    ), ${numbered('EXISTS (SELECT 1 FROM ticket)')}`,
-  }
-}
-
-const TYPES: Partial<Record<(typeof MESSAGE_COLUMNS)[number], string>> = {
-  flags: 'BIGINT',
-  tokens: 'BIGINT',
-  timestamp: 'DOUBLE PRECISION',
-}
-
-/** In a SELECT the server cannot infer the type of a placeholder. */
-export const CAST_PLACES = MESSAGE_COLUMNS.map(column => `CAST(? AS ${TYPES[column] ?? 'TEXT'})`).join(', ')

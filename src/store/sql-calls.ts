@@ -10,7 +10,6 @@ import { storableJson } from './check-input.js'
 import { indexedId } from './rows.js'
 import {
   type Dialect,
-  namesOf,
   numberIn,
   type Row,
   SESSION_KEY,
@@ -67,7 +66,7 @@ export function callRows({ runId: own, calls = [] }: RunStep): CallRow[] {
 }
 
 /** Whether a result is kept with that status. */
-export function hasResult(status: ToolCallChange['status']): boolean {
+function hasResult(status: ToolCallChange['status']): boolean {
   return status === 'done' || status === 'failed'
 }
 
@@ -88,14 +87,14 @@ export function* changeCallsTask(
     const { runId, callKey, status, attempt, result, actions, answer, moved, facts } = row
     const [changed]: readonly Row[] = facts
       ? yield sql(
-          `INSERT INTO lango_tool_calls (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+          `INSERT INTO lango_tool_calls (${CALL_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
             (SELECT count(*) FROM lango_tool_calls WHERE session_pk = ? AND digest = ? AND status <> 'unknown'),
-            ${UNLESS_STORED}, ?, ?, ?, ?, ${now}) ${orChange(now)} ${PLACE_OF_ONE}`,
+            ${UNLESS_STORED}, ?, ?, ?, ?, ${now}) ${orChangeCall(now)} ${PLACE_OF_ONE}`,
           ...[pk, runId, callKey, before + index + 1, ...facts, pk, facts[4]],
           ...[attempt, ...lastEvent, status, result, actions, answer],
         )
       : yield sql(
-          `UPDATE lango_tool_calls SET ${changes('c', now)}, ${MOVED} FROM (SELECT CAST(? AS TEXT) AS status,
+          `UPDATE lango_tool_calls SET ${callChanges('c', now)}, ${MOVED_CALL} FROM (SELECT CAST(? AS TEXT) AS status,
               ${UNLESS_STORED} AS attempt, CAST(? AS TEXT) AS result, CAST(? AS TEXT) AS actions, CAST(? AS TEXT) AS answer,
               CAST(? AS INTEGER) AS moved) AS c
             WHERE run_id = ? AND call_key = ? AND session_pk = ? ${PLACE_OF_ONE}`,
@@ -112,95 +111,6 @@ export function* changeCallsTask(
     places.push(toPlace(id, found ?? {}))
   }
   return places
-}
-
-/** Whether one statement can apply the changes: each row once, and no change that alters the ordinal of another. */
-export function fitsOneStatement(rows: readonly CallRow[]): boolean {
-  const keys = new Set(rows.map(({ runId, callKey }) => `${runId}\0${callKey}`))
-  const added = rows.filter(({ facts }) => facts).length
-  const isPlain = rows.length < 2 || rows.every(({ status }) => status !== 'unknown')
-  return keys.size === rows.length && isPlain && (added === 0 || added === rows.length)
-}
-
-/** A query of a `WITH`. */
-export type NamedQuery = readonly [name: string, text: string, ...parameters: SqlValue[]]
-
-/** The changes as a table, and the condition under which they can be applied. For PostgreSQL. */
-export function callConditions(key: SessionKey, rows: readonly CallRow[]): NamedQuery[] {
-  const list = JSON.stringify(
-    rows.map(({ runId, callKey, status, attempt, result, actions, answer, moved, facts = [] }) => [
-      ...[runId, callKey, status, attempt, result, actions, answer, moved],
-      ...facts,
-    ]),
-  )
-  const changed: NamedQuery = [
-    'changed AS MATERIALIZED',
-    `SELECT c ->> 0 AS run_id, c ->> 1 AS call_key, c ->> 2 AS status, CAST(c ->> 3 AS BIGINT) AS attempt,
-        c ->> 4 AS result, c ->> 5 AS actions, c ->> 6 AS answer, CAST(c ->> 7 AS BIGINT) AS moved, c ->> 8 AS id,
-        c ->> 9 AS call_id, c ->> 10 AS tool, c ->> 11 AS effect, c ->> 12 AS digest, c ->> 13 AS args, place
-      FROM json_array_elements(CAST(? AS json)) WITH ORDINALITY AS each (c, place)`,
-    list,
-  ]
-  if (addsCalls(rows)) return [changed]
-  return [
-    changed,
-    [
-      'complete AS MATERIALIZED',
-      `SELECT found FROM (SELECT count(*) AS found FROM changed c JOIN lango_tool_calls t ON ${SAME_CALL}
-        AND t.session_pk = (SELECT pk FROM lango_sessions WHERE ${SESSION_KEY})) AS all_found WHERE found = ?`,
-      ...namesOf(key),
-      rows.length,
-    ],
-  ]
-}
-
-/** Whether the list adds calls: all of them, as `fitsOneStatement` requires. */
-export function addsCalls(rows: readonly CallRow[]): boolean {
-  return rows.some(({ facts }) => facts)
-}
-
-/** Stores the changes for the row of `session`. For PostgreSQL. */
-export function callQuery({ now }: Dialect, key: SessionKey, rows: readonly CallRow[]): NamedQuery {
-  const returned = 'RETURNING run_id, call_key, session_pk, digest, number, ordinal, attempt'
-  if (!addsCalls(rows))
-    return [
-      'calls AS',
-      `UPDATE lango_tool_calls SET ${changes('c', now)}, ${MOVED} FROM session CROSS JOIN changed c
-        WHERE lango_tool_calls.run_id = c.run_id AND lango_tool_calls.call_key = c.call_key
-          AND session_pk = (SELECT pk FROM lango_sessions WHERE ${SESSION_KEY})
-        RETURNING lango_tool_calls.run_id, lango_tool_calls.call_key, session_pk, lango_tool_calls.digest, number, ordinal,
-          lango_tool_calls.attempt`,
-      ...namesOf(key),
-    ]
-  return [
-    'calls AS',
-    `INSERT INTO lango_tool_calls (${COLUMNS})
-      SELECT session.pk, c.run_id, c.call_key, session.call_count - ? + c.place, c.id, c.call_id, c.tool, c.effect, c.digest,
-        c.args, (SELECT count(*) FROM lango_tool_calls t WHERE t.session_pk = session.pk AND t.digest = c.digest
-          AND t.status <> 'unknown') + (SELECT count(*) FROM changed e WHERE e.place < c.place AND e.digest = c.digest
-          AND NOT EXISTS (SELECT 1 FROM lango_tool_calls t WHERE t.run_id = e.run_id AND t.call_key = e.call_key
-            AND t.session_pk = session.pk AND (t.status <> 'unknown' OR e.status = 'intent'))),
-        c.attempt, c.status, c.result, c.actions, c.answer, ${now}
-      FROM session CROSS JOIN changed c ${orChange(now)} ${returned}`,
-    rows.length,
-  ]
-}
-
-/** The places of the changed calls as one JSON text. The table is read as it was before the statement. */
-export const CALLS_JSON = `(SELECT CAST(json_agg(json_build_object('ordinal', n.ordinal, 'attempt', n.attempt,
-    'twin_run', t.run_id, 'twin_id', t.id, 'twin_attempt', t.attempt, 'twin_answer', t.answer) ORDER BY c.place) AS TEXT)
-  FROM changed c JOIN calls n ON n.run_id = c.run_id AND n.call_key = c.call_key LEFT JOIN LATERAL (
-    SELECT t.run_id, t.id, t.attempt, t.answer FROM lango_tool_calls t
-    WHERE t.session_pk = n.session_pk AND t.digest = n.digest AND t.status = 'unknown' AND t.number <> n.number
-      AND NOT EXISTS (SELECT 1 FROM changed e WHERE e.run_id = t.run_id AND e.call_key = t.call_key
-        AND e.status <> 'intent')
-    ORDER BY t.number DESC LIMIT 1
-  ) AS t ON true)`
-
-/** The reverse of `CALLS_JSON`. */
-export function readPlaces(json: string, rows: readonly CallRow[]): ToolCallPlace[] {
-  const found = JSON.parse(json) as Row[]
-  return rows.map(({ id }, index) => toPlace(id, found[index] ?? {}))
 }
 
 export function callsOfRun(runId: string): Statement {
@@ -240,7 +150,7 @@ export function rowToCall(row: Row): ToolCallRecord {
   }
 }
 
-function toPlace(id: string, row: Row): ToolCallPlace {
+export function toPlace(id: string, row: Row): ToolCallPlace {
   const place = { id, ordinal: numberIn(row, 'ordinal'), attempt: numberIn(row, 'attempt') }
   if ((row.twin_run ?? null) === null) return place
   const unknownTwin = {
@@ -256,11 +166,11 @@ function answerIn(answer: SqlValue | undefined): Pick<ToolCallRecord, 'answer'> 
   return defined({ answer: (answer ?? undefined) as ToolCallRecord['answer'] })
 }
 
-const COLUMNS = `session_pk, run_id, call_key, number, id, call_id, tool, effect, digest, args, ordinal, attempt, status,
+export const CALL_COLUMNS = `session_pk, run_id, call_key, number, id, call_id, tool, effect, digest, args, ordinal, attempt, status,
   result, actions, answer, changed_at`
 
 /** The request for a call that is in progress, or over, changes nothing; an attempt that is taken back makes it a request again. */
-function changes(from: string, now: string): string {
+export function callChanges(from: string, now: string): string {
   const own = (column: string) => `lango_tool_calls.${column}`
   const unlessIntent = (column: string, value: string) =>
     `${column} = CASE WHEN ${from}.status = 'intent' AND ${from}.attempt = 0 THEN ${own(column)} ELSE ${value} END`
@@ -281,14 +191,13 @@ const UNLESS_STORED =
   'CAST(? AS INTEGER) * (1 - (SELECT count(*) FROM lango_run_events WHERE run_id = ? AND seq = ?))'
 
 /** Only a change of a stored call moves it. */
-const MOVED = 'ordinal = COALESCE(c.moved, lango_tool_calls.ordinal)'
+export const MOVED_CALL = 'ordinal = COALESCE(c.moved, lango_tool_calls.ordinal)'
 
-function orChange(now: string): string {
-  return `ON CONFLICT (run_id, call_key, session_pk) DO UPDATE SET ${changes('excluded', now)}`
+export function orChangeCall(now: string): string {
+  return `ON CONFLICT (run_id, call_key, session_pk) DO UPDATE SET ${callChanges('excluded', now)}`
 }
 
-const SAME_CALL = 't.run_id = c.run_id AND t.call_key = c.call_key'
-const SELECT_CALLS = `SELECT ${COLUMNS} FROM lango_tool_calls`
+const SELECT_CALLS = `SELECT ${CALL_COLUMNS} FROM lango_tool_calls`
 
 /** The place of the only changed call, and the number of the newest other unknown one that equals it. */
 const PLACE_OF_ONE = `RETURNING lango_tool_calls.ordinal, lango_tool_calls.attempt, (SELECT max(u.number) FROM lango_tool_calls u

@@ -5,7 +5,7 @@
  */
 
 import type { SessionKey } from '../session/message.js'
-import type { BackupOptions, BackupReceipt } from '../session/session-store.js'
+import type { BackupOptions, BackupReceipt, EraseReceipt } from '../session/session-store.js'
 
 export type SqlValue = string | number | null
 
@@ -39,17 +39,27 @@ export interface SqlDatabase {
   write<T>(task: () => Task<T>): Promise<T>
   /** Runs the task over one consistent view of the data. */
   read<T>(task: () => Task<T>): Promise<T>
+  /**
+   * Runs statements in one transaction and one round trip, none of which needs the rows of another. Returns the rows of
+   * each. `repeatable` and `joining` of the first one hold for all.
+   */
+  batch(statements: readonly Statement[]): Promise<readonly (readonly Row[])[]>
   /** Runs one statement by itself, in one round trip. */
   run(statement: Statement): Promise<readonly Row[]>
-  /** As `run`, for a search that may take long: without blocking the event loop. Absent where nothing blocks it. */
-  search?(statement: Statement): Promise<readonly Row[]>
+  /** As `run`, for a search that may take long: without blocking the event loop. */
+  search(statement: Statement): Promise<readonly Row[]>
   /**
    * Empties the write-ahead log, so that no deleted text stays in it. `false` when a reader or writer needs the log
-   * right now; never waits. Absent where the server owns the log.
+   * right now; never waits. `true` where the server owns the log.
    */
-  emptyLog?(): Promise<boolean>
-  /** Copies the database to a new file. Absent where the server has tools for it. */
-  backup?(path: string, options: BackupOptions): Promise<BackupReceipt>
+  emptyLog(): Promise<boolean>
+  /**
+   * Removes deleted bytes from the files of tables, as far as the database can; with `rewrite`, also where that takes long.
+   * Returns where bytes may remain, apart from a log that `emptyLog` empties.
+   */
+  vacuum(tables: ReadonlySet<string>, rewrite: boolean): Promise<EraseReceipt['residue']>
+  /** Copies the database to a new file. Fails where the server has tools for it. */
+  backup(path: string, options: BackupOptions): Promise<BackupReceipt>
   /** Whether the error reports a violated unique index. */
   isDuplicate(error: unknown): boolean
   /** A write has failed because the disk was full. Set by the database, taken back by its user. */
@@ -72,35 +82,110 @@ export interface ForeignDatabase {
   close(): Promise<void>
 }
 
-/** Where the SQL of the two databases differs. */
+/**
+ * The differences between the SQL of databases. Each database implements them in a class of its own; no other code asks
+ * which database it has. Locks last until the transaction ends; SQLite needs none, because its write transactions run one
+ * at a time.
+ */
 export interface Dialect {
-  readonly name: 'sqlite' | 'postgres'
   /** Milliseconds since 1970 by the database's clock. */
   readonly now: string
   /** Column type of a key that counts up and is never used again. */
   readonly identity: string
   readonly integer: string
   readonly real: string
+  /** Column type of a text that is ordered by its bytes. */
+  readonly bytewiseText: string
   /** Reserves space next to rows that change often. */
   readonly roomForUpdates: string
-  /** Locks the rows that are read. SQLite's write transactions are alone anyway. */
+  /** Locks the rows that are read. */
   readonly forUpdate: string
-  /** Keeps the rows that are read from being deleted until the transaction ends. */
+  /** As `forUpdate`, for rows that are changed and not deleted. */
+  readonly forNoKeyUpdate: string
+  /** Keeps the rows that are read from being deleted. */
   readonly forKeyShare: string
   /** Selects `present`: 1 when Lango's version table exists. */
   readonly versionTableExists: string
-  /** Acquired first by a migration; empty where the transaction is enough. */
-  readonly migrationLock: string
-  /** Keeps tickets for one key, given as the parameter, from being taken; empty where writers never run concurrently. */
-  readonly ticketLock: string
-  /** Shared by all writers of requests; empty where writers never run concurrently. */
-  readonly requestLock: string
-  /** Excludes writers of requests, so that no request refers to parts that are being deleted. */
-  readonly pruneLock: string
   /** The texts or numbers of a JSON array, given as the parameter, as a table with the column `value`. */
   readonly eachValue: string
+  /** The members of a JSON object, given as the parameter, as a table with the columns `key` and `value`. */
+  readonly eachEntry: string
   /** The outputs of `tool_calls` as one text, for the readable view. */
   readonly joinedOutputs: string
+  /** The objects of a JSON array, given as the parameter, as a table. Columns are given with their types. */
+  eachRecord(columns: Readonly<Record<string, string>>): string
+  /** Compares a column with the values of a JSON array, given as the parameter, by the column's index. */
+  among(type: 'BIGINT' | 'TEXT'): string
+  /** Deletes rows that meet a condition: its parameters come first, then the largest number of rows. */
+  deleteSome(table: string, condition: string): string
+  readonly words: WordIndex
+  readonly tickets: TicketLine
+  /**
+   * A migration excludes others. All writers of requests share theirs; pruning excludes them, so that no request refers to
+   * parts that are being deleted.
+   */
+  lock(work: 'migration' | 'requests' | 'pruning'): Task<void>
+  /** Keeps tickets with a name from being taken. */
+  lockTickets(name: string): Task<void>
+  /** Runs a statement that reads rows only to lock them. */
+  lockRows(statement: Statement): Task<void>
+  /** One counter of the store. `take` is executed before a statement that uses `next`. */
+  readonly fences: {
+    readonly create: readonly string[]
+    readonly take: readonly Statement[]
+    readonly next: string
+  }
+  /** Makes transactions that create a session, or a lease of a key without one, wait for each other. */
+  keyLock(key: string): readonly Statement[]
+}
+
+/** The index of words over `lango_memory_documents`, which statements call `d`. */
+export interface WordIndex {
+  /** More columns of a document, each after a comma. */
+  readonly columns: string
+  /** Creates the rest of the index. */
+  readonly schema: readonly string[]
+  /** The terms of a document, and the join that gives them. */
+  readonly terms: string
+  readonly termsJoin: string
+  /**
+   * Finds the newest documents with a token and one of several terms. The parameters are those of the token, the terms as
+   * `anyOf` gives them, those of the condition on the session `s`, the first and last time, and the number of documents.
+   */
+  find(token: string, condition: string): string
+  anyOf(terms: readonly string[]): string
+  /** Adds documents of a session. `scope`: the tokens that the documents of the session and of its user have. */
+  add(pk: number, scope: string, documents: readonly IndexRow[]): Task<void>
+  /** Removes words of documents, given as a JSON array of ids. The documents are deleted afterwards. */
+  remove(ids: string): Task<void>
+  /** As `remove`, for all documents of a session, in slices. */
+  removeSession(database: SqlDatabase, pk: number): Promise<void>
+}
+
+/** A document with its terms, separated by spaces. */
+export interface IndexRow {
+  readonly seq: number
+  readonly number: number
+  readonly at: number
+  readonly terms: string
+}
+
+/**
+ * The line of tickets for the lease of a session. Databases differ in how writers that run at the same time are kept in
+ * order.
+ */
+export interface TicketLine {
+  /** Takes a ticket after all others of the session. */
+  take(session: SessionNames, ttlMs: number): Statement
+  /** As `TicketStore.isFirst`. */
+  isFirst(database: SqlDatabase, key: SessionKey, ticket: number, isNew: boolean): Promise<boolean>
+  /** Deletes expired tickets before one. True if it is the first then. */
+  succeed(session: SessionNames, ticket: number): Task<boolean>
+  /**
+   * Locks a session for the holder of a ticket, which may be one of another session. `ticket` in the row is null when the
+   * ticket is gone.
+   */
+  lockSession(session: SessionNames, ticket: number, ticketOf: SessionNames): Task<Row | undefined>
 }
 
 /** Sets when a session was last written to. */
@@ -154,6 +239,8 @@ export function textIn(row: Row | undefined, column: string): string {
 /** The condition that names one session, and what it takes, in its order. */
 export const SESSION_KEY = 'app_name = ? AND user_id = ? AND session_id = ?'
 
-export function namesOf({ appName, userId, sessionId }: SessionKey): [string, string, string] {
+export type SessionNames = readonly [appName: string, userId: string, sessionId: string]
+
+export function namesOf({ appName, userId, sessionId }: SessionKey): SessionNames {
   return [appName, userId, sessionId]
 }

@@ -21,7 +21,7 @@ export const PERSONAL_TABLES: readonly PersonalTable[] = [
   { kind: 'stateKeys', table: 'lango_session_state', belongsTo: 'session' },
   { kind: 'toolCalls', table: 'lango_tool_calls', belongsTo: 'session' },
   { kind: 'observations', table: 'lango_observations', belongsTo: 'session' },
-  { kind: 'indexed', table: 'lango_memory_documents', belongsTo: 'session', search: 'lango_memory_search' },
+  { kind: 'indexed', table: 'lango_memory_documents', belongsTo: 'session' },
   { kind: 'indexed', table: 'lango_memory_terms', belongsTo: 'session' },
   { kind: 'indexed', table: 'lango_memory', belongsTo: 'session' },
   { kind: 'requestParts', table: 'lango_request_parts', belongsTo: 'session' },
@@ -32,7 +32,6 @@ export const PERSONAL_TABLES: readonly PersonalTable[] = [
   { kind: 'artifactPieces', table: 'lango_artifact_pieces', belongsTo: 'user' },
   { kind: 'events', table: 'lango_run_events', belongsTo: 'run' },
   { kind: 'requests', table: 'lango_run_requests', belongsTo: 'run' },
-  { kind: 'requestParts', table: 'lango_run_parts', belongsTo: 'run' },
   { kind: 'signals', table: 'lango_run_signals', belongsTo: 'run' },
   { kind: 'journal', table: 'lango_run_journal', belongsTo: 'run' },
   { kind: 'leases', table: 'lango_leases', belongsTo: 'user' },
@@ -47,8 +46,6 @@ interface PersonalTable {
   kind: keyof EraseCounts
   table: string
   belongsTo: keyof typeof OWNER
-  /** In SQLite, the full-text table that has a row of the same id for each row. */
-  search?: string
 }
 
 /** The columns that name the owner of a row. */
@@ -133,7 +130,7 @@ export function* detachIdleTask(
 ): Task<Detached[]> {
   const names = [appName, userId, sessionId]
   // No ticket can be taken until the commit.
-  if (dialect.ticketLock !== '') yield sql(dialect.ticketLock, JSON.stringify(names))
+  yield* dialect.lockTickets(JSON.stringify(names))
   const [ticket] = yield sql(
     `SELECT id FROM lango_leases WHERE ${SESSION_KEY} AND expires_at > ${dialect.now} LIMIT 1`,
     ...names,
@@ -183,7 +180,7 @@ function* detachOne(
   const tickets = yield sql(`DELETE FROM lango_leases WHERE ${SESSION_KEY} RETURNING id`, ...names)
   yield sql(
     `UPDATE lango_sessions SET app_name = '', user_id = '', session_id = ?, nested_in = NULL, title = NULL,
-      search = NULL WHERE pk = ?`,
+      search = '' WHERE pk = ?`,
     `erased-${pk}`,
     pk,
   )

@@ -7,7 +7,6 @@
  * - What a crash leaves is found by its detached row and is deleted by the next erasure or expiry.
  */
 import { setTimeout as sleep, setImmediate as yieldToEventLoop } from 'node:timers/promises'
-import { AgentError, messageOf } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
 import type { RunStore } from '../session/run-store.js'
 import type {
@@ -46,7 +45,7 @@ import {
 import { expireUsage } from './sql-spending.js'
 
 /** Sessions and runs are detached before their rows are deleted; they are listed for the vacuum only. */
-const TOUCHED_TABLES = ['lango_sessions', 'lango_runs', ...PERSONAL_TABLES.map(({ table }) => table)]
+const TOUCHED_TABLES = new Set(['lango_sessions', 'lango_runs', ...PERSONAL_TABLES.map(({ table }) => table)])
 
 /** Deletes all data of a user. */
 export async function eraseUser(
@@ -85,7 +84,7 @@ export async function deleteCopy(database: SqlDatabase, pk: number): Promise<voi
 }
 
 /** A receipt of nothing. */
-export function noCounts(): EraseCounts {
+function noCounts(): EraseCounts {
   return {
     sessions: 0,
     messages: 0,
@@ -137,7 +136,7 @@ export async function expireOld(
  * How far the clock is ahead of the newest time that was stored before the last day, if that is too far to be
  * believed. The last day does not count: after a jump of the clock, new messages carry the wrong time as well.
  */
-export function clockAheadMs(now: number, newestBeforeYesterday: number | undefined): number | undefined {
+function clockAheadMs(now: number, newestBeforeYesterday: number | undefined): number | undefined {
   if (newestBeforeYesterday === undefined) return undefined
   const aheadMs = now - newestBeforeYesterday
   return aheadMs > DAY_MS + BELIEVABLE_PAUSE_MS ? aheadMs : undefined
@@ -159,37 +158,14 @@ function clockStatement({ now }: Dialect, appName: string): Statement {
   )
 }
 
-/**
- * Removes deleted bytes from the files as far as the database can. SQLite overwrites them when it deletes
- * (`secure_delete`), and then its log is emptied. PostgreSQL makes the space reusable; only a rewrite removes the bytes.
- */
+/** Removes deleted bytes from the files as far as the database can. */
 async function removeResidue(database: SqlDatabase, rewrite: boolean): Promise<EraseReceipt['residue']> {
-  if (database.dialect.name === 'sqlite') {
-    if (rewrite) await database.run(sql('VACUUM'))
-    return (await emptyLog(database)) ? 'none' : 'log'
-  }
-  for (const table of new Set(TOUCHED_TABLES)) {
-    try {
-      await database.run(sql(`VACUUM ${rewrite ? '(FULL) ' : ''}${table}`))
-    } catch (error) {
-      // A plain vacuum only makes space reusable, which the server also does by itself.
-      if (rewrite) throw rewriteFailed(table, error)
-    }
-  }
-  return rewrite ? 'log' : 'free-space'
-}
-
-function rewriteFailed(table: string, cause: unknown): AgentError {
-  return new AgentError(
-    'store-unavailable',
-    `The rows were deleted, but the table ${table} could not be rewritten (${messageOf(cause)}): erase again with rewrite`,
-    { cause, retryable: true, details: { table } },
-  )
+  const residue = await database.vacuum(TOUCHED_TABLES, rewrite)
+  return (await emptyLog(database)) ? residue : 'log'
 }
 
 /** Empties the write-ahead log, trying again while others use it. `false` when they still do. */
 async function emptyLog(database: SqlDatabase): Promise<boolean> {
-  if (database.emptyLog === undefined) return true
   for (let pauseMs = 2; pauseMs < LONGEST_LOG_PAUSE_MS; pauseMs *= 1.5) {
     if (await database.emptyLog()) return true
     await sleep(pauseMs)
@@ -275,12 +251,10 @@ class Eraser {
     for (const { pk, runIds, leases } of detached) {
       counts.leases += leases
       counts.runs += runIds.length
-      for (const { kind, table, belongsTo, search } of PERSONAL_TABLES) {
-        if (belongsTo === 'session' && pk > 0) {
-          if (search !== undefined && this.#database.dialect.name === 'sqlite')
-            await this.#deleteWords(search, table, pk)
-          counts[kind] += await this.#deleteRows(table, belongsTo, pk)
-        }
+      // Before the documents, by which they are found.
+      if (pk > 0) await this.#database.dialect.words.removeSession(this.#database, pk)
+      for (const { kind, table, belongsTo } of PERSONAL_TABLES) {
+        if (belongsTo === 'session' && pk > 0) counts[kind] += await this.#deleteRows(table, belongsTo, pk)
         if (belongsTo !== 'run') continue
         for (const runId of runIds) counts[kind] += await this.#deleteRows(table, belongsTo, runId)
       }
@@ -290,32 +264,13 @@ class Eraser {
     }
   }
 
-  /** The words of a session's documents. The documents themselves are deleted afterwards: they are how the words are found. */
-  async #deleteWords(search: string, table: string, pk: number): Promise<void> {
-    for (let after = 0; ; ) {
-      const some = `SELECT id FROM ${table} WHERE session_pk = ? AND id > ? ORDER BY id LIMIT ${WORDS_AT_ONCE}`
-      const rows = await this.#database.run(sql(some, pk, after))
-      const last = rows.at(-1)
-      if (last === undefined) return
-      await this.#database.run(sql(`DELETE FROM ${search} WHERE rowid IN (${some})`, pk, after))
-      after = numberIn(last, 'id')
-      await yieldToEventLoop()
-    }
-  }
-
   /** Slices grow and shrink with the time that they take: rows have any size. */
   async #deleteRows(
     table: string,
     belongsTo: keyof typeof OWNER,
     ...owner: readonly SqlValue[]
   ): Promise<number> {
-    const some = (rowId: string) => `SELECT ${rowId} FROM ${table} WHERE ${OWNER[belongsTo]} LIMIT ?`
-    // PostgreSQL finds rows by their place only in an array.
-    const isSome =
-      this.#database.dialect.name === 'sqlite'
-        ? `rowid IN (${some('rowid')})`
-        : `ctid = ANY (ARRAY(${some('ctid')}))`
-    const text = `DELETE FROM ${table} WHERE ${isSome} RETURNING 1 AS gone`
+    const text = `${this.#database.dialect.deleteSome(table, OWNER[belongsTo])} RETURNING 1 AS gone`
     for (let deleted = 0; ; ) {
       const started = performance.now()
       const limit = this.#sliceRows
@@ -334,7 +289,6 @@ class Eraser {
 const SLICE_MS = 10
 const LEAST_ROWS = 4
 const MOST_ROWS = 1000
-const WORDS_AT_ONCE = 100
 
 const OWN_SESSION =
   'SELECT pk FROM lango_sessions WHERE app_name = ? AND user_id = ? AND nested_in IS NULL LIMIT 1'

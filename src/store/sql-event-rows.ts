@@ -1,7 +1,7 @@
 /**
  * Run events as they are stored, without what the row or another row has, and with it again when they are read:
  *
- * - `sessionId`, `runId` and `seq` are columns. Rows of earlier releases have them in the event, too.
+ * - `sessionId`, `runId` and `seq` are columns.
  * - Arguments and results of tools are part of the message that a step stores with its events, so a large one is not
  *   stored again: the event refers to the message.
  */
@@ -56,7 +56,7 @@ export function eventRows(events: readonly RunEventRecord[], run: RunNames, mess
  * The call that an event answers, or about which there is nothing more to ask. A question that was aborted may be answered
  * later. A call that failed, or whose outcome is unknown, may have been answered before: nobody waits for that answer.
  */
-export function answeredCall({ type, id, answer, given, isError, asks }: RunEventRecord): string | undefined {
+function answeredCall({ type, id, answer, given, isError, asks }: RunEventRecord): string | undefined {
   const isAnswered =
     (type === 'approval-answer' && answer !== undefined && answer !== 'aborted') ||
     (type === 'tool-unknown' && (answer !== undefined || asks !== true)) ||
@@ -65,7 +65,7 @@ export function answeredCall({ type, id, answer, given, isError, asks }: RunEven
 }
 
 /** Whether a stored signal is a person's answer to one of the calls. */
-export function answersOneOf(calls: readonly string[], json: string): boolean {
+function answersOneOf(calls: readonly string[], json: string): boolean {
   const signal: unknown = parseJson(json)
   return isRecord(signal) && typeof signal.callId === 'string' && calls.includes(signal.callId)
 }

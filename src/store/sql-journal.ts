@@ -8,7 +8,6 @@ import type { ResumableRun, RunInputRecord, RunResume, RunStep } from '../sessio
 import { storableJson } from './check-input.js'
 import { type JournalRow, readEntry } from './journal.js'
 import { indexedId, MESSAGE_COLUMNS, rowToMessage } from './rows.js'
-import type { NamedQuery } from './sql-calls.js'
 import {
   type Dialect,
   namesOf,
@@ -45,7 +44,7 @@ export function* storeJournalTask(
   seq: number | undefined,
 ): Task<void> {
   // Its end must not come in between.
-  if (rows.length > 0 && dialect.forUpdate !== '') yield findRun(dialect, runId)
+  if (rows.length > 0) yield* dialect.lockRows(findRun(dialect, runId))
   for (let start = 0; start < rows.length; start += ENTRIES_PER_STATEMENT) {
     const some = rows.slice(start, start + ENTRIES_PER_STATEMENT)
     const values = some.flatMap(row => [
@@ -67,21 +66,6 @@ export function* storeJournalTask(
 const ENTRIES_PER_STATEMENT = 16
 const ENTRY = '(CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS TEXT))'
 
-/** Adds the entries for the row of `session`; `written` has the number of the message. For PostgreSQL. */
-export function journalQuery(runId: string, rows: readonly JournalRow[], written: string): NamedQuery {
-  const list = rows.map(({ id, seq, json, isOfMessage }) => [indexedId(id), seq, json, isOfMessage])
-  return [
-    'journal AS',
-    `INSERT INTO lango_run_journal (run_id, entry_key, seq, entry)
-      SELECT CAST(? AS TEXT), j ->> 0,
-        CASE WHEN CAST(j ->> 3 AS BOOLEAN) THEN (SELECT seq FROM ${written}) ELSE CAST(j ->> 1 AS BIGINT) END, j ->> 2
-      FROM session CROSS JOIN json_array_elements(CAST(? AS json)) WITH ORDINALITY AS each (j, place)
-      ORDER BY place ON CONFLICT (run_id, entry_key) DO NOTHING`,
-    runId,
-    JSON.stringify(list),
-  ]
-}
-
 /** What a step changes about the row of its run, if anything: a pause, and attempts that count from the message on. */
 export function progressStatement({ runId, pause }: RunStep, isProgress: boolean): Statement | undefined {
   const changes = [...(pause ? ['state = ?'] : []), ...(isProgress ? ['attempt = 1'] : [])]
@@ -102,7 +86,7 @@ export function* resumeTask(
     ...namesOf(key),
   )
   if (run === undefined) return undefined
-  const attempt = (numberIn(run, 'attempt') || 1) + (run.state === 'running' ? 1 : 0)
+  const attempt = numberIn(run, 'attempt') + (run.state === 'running' ? 1 : 0)
   yield sql("UPDATE lango_runs SET state = 'running', attempt = ? WHERE run_id = ?", attempt, runId)
   yield* insertEvents(dialect, runId, eventRows(events, { key, runId }))
   return attempt
@@ -117,7 +101,7 @@ export function* readResumableTask(runId: string): Task<ResumableRun | undefined
   )
   const { input, messageId } = run ? inputIn(run) : {}
   if (run === undefined || input === undefined) return undefined
-  // A message without an id is the first one of the run, and so is that of a run of an older release.
+  // A message without an id is the first one of the run.
   const [condition, value] =
     messageId === undefined
       ? ['seq = ?', numberIn(run, 'after_seq') + 1]
@@ -137,7 +121,7 @@ export function* readResumableTask(runId: string): Task<ResumableRun | undefined
     ),
     // One of those in the condition.
     state: textIn(run, 'state') as ResumableRun['state'],
-    attempt: numberIn(run, 'attempt') || 1,
+    attempt: numberIn(run, 'attempt'),
   }
 }
 

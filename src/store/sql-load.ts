@@ -5,7 +5,7 @@ import type { LoadOptions } from '../session/session-store.js'
 import { titleIn } from './listing.js'
 import { MESSAGE_COLUMNS, rowToMessage, STARTS_TURN } from './rows.js'
 import { numberIn, type Row, type Statement, sql, type Task } from './sql-database.js'
-import { readState, readStateJson, STATE_JSON, stateParameters } from './sql-state.js'
+import { readState } from './sql-state.js'
 import { sessionNotFound } from './store-errors.js'
 
 export function* loadTask(key: SessionKey, options: LoadOptions): Task<Session | undefined> {
@@ -48,7 +48,7 @@ export function* viewSession(key: SessionKey, row: Row, options: LoadOptions): T
   })
 }
 
-function toSession(
+export function toSession(
   key: SessionKey,
   row: Row,
   {
@@ -68,56 +68,6 @@ function toSession(
     createdAt: numberIn(row, 'created_at'),
     updatedAt: numberIn(row, 'updated_at'),
   }
-}
-
-/**
- * Session, state and the newest messages in one statement, for PostgreSQL: one view of the data without a transaction.
- * The number of messages is that of `firstPage`.
- */
-export function loadStatement(key: SessionKey, options: LoadOptions): Statement {
-  const { appName, userId, sessionId } = key
-  const { budgetTokens, maxMessages = MOST } = effectiveLimits(options.budgetTokens, options.maxMessages)
-  const through = options.throughSeq ?? MOST
-  return sql(
-    LOAD,
-    ...stateParameters(key),
-    through,
-    through,
-    through,
-    through,
-    through,
-    appName,
-    userId,
-    sessionId,
-    Math.min(budgetTokens, MOST),
-    Math.min(maxMessages, MOST),
-  )
-}
-
-/** What `loadStatement` found; `'more'` when its messages are too few. */
-export function readLoaded(
-  key: SessionKey,
-  rows: readonly Row[],
-  options: LoadOptions,
-): Session | undefined | 'more' {
-  const [row] = rows
-  if (row === undefined) return undefined
-  const source = sourceOf(row)
-  const { budgetTokens, maxMessages = Number.POSITIVE_INFINITY } = effectiveLimits(
-    options.budgetTokens,
-    options.maxMessages,
-  )
-  const tail = new Tail(source)
-  // A session without messages is one row without a number.
-  tail.add(row.seq === null ? [] : rows)
-  if (tail.hasMore() && !tail.isEnough(budgetTokens, maxMessages)) return 'more'
-  const fitted = tail.fit(options)
-  if (fitted.missesCall && tail.hasMore()) return 'more'
-  return toSession(key, row, {
-    state: readStateJson(row.state),
-    totalMessages: source.totalMessages,
-    ...fitted,
-  })
 }
 
 /** The counters of a session's row. */
@@ -143,7 +93,7 @@ function* tailSource(row: Row, throughSeq: number | undefined): Task<TailSource>
   }
 }
 
-function sourceOf(row: Row): TailSource {
+export function sourceOf(row: Row): TailSource {
   return {
     pk: numberIn(row, 'pk'),
     totalMessages: numberIn(row, 'message_count'),
@@ -185,7 +135,7 @@ function* readTail(source: TailSource, options: LoadOptions): Task<Truncated<Sto
   return fitted
 }
 
-const LARGEST_PAGE = 500
+export const LARGEST_PAGE = 500
 
 /** How much further back the call of a late answer is searched for. Beyond that, repair treats it as missing. */
 const FARTHEST_CALL = 2000
@@ -198,7 +148,7 @@ function firstPage(source: TailSource, budgetTokens: number, maxMessages: number
   return Math.min(Math.max(expected, currentTurn), LARGEST_PAGE)
 }
 
-class Tail {
+export class Tail {
   readonly #source: TailSource
   #newestFirst: StoredMessage[] = []
   #tokens = 0
@@ -253,29 +203,3 @@ class Tail {
 
 const READ_OLDER = `SELECT seq, ${MESSAGE_COLUMNS.join(', ')} FROM lango_messages
   WHERE session_pk = ? AND seq < ? ORDER BY seq DESC LIMIT ?`
-
-/** More than any session has, and an exact number in both languages. */
-const MOST = 1e15
-
-/** The state is in the first row only. The inner query is not merged into the outer one, so its sums are computed once. */
-const LOAD = `SELECT s.*, m.*, CASE WHEN row_number() OVER (ORDER BY m.seq DESC) = 1 THEN (${STATE_JSON}) END AS state
-  FROM (
-    SELECT pk, created_at, updated_at, title, LEAST(message_count, CAST(? AS BIGINT)) AS message_count,
-      token_total - CASE WHEN message_count <= CAST(? AS BIGINT) THEN 0 ELSE (
-        SELECT CAST(COALESCE(sum(tokens), 0) AS BIGINT) FROM lango_messages WHERE session_pk = pk AND seq > ?
-      ) END AS token_total,
-      CASE WHEN turn_seq <= CAST(? AS BIGINT) THEN turn_seq ELSE COALESCE((
-        SELECT seq FROM lango_messages WHERE session_pk = pk AND seq <= ? AND flags & ${STARTS_TURN} <> 0
-        ORDER BY seq DESC LIMIT 1
-      ), 0) END AS turn_seq
-    FROM lango_sessions WHERE ${SESSION_KEY} OFFSET 0
-  ) AS s LEFT JOIN LATERAL (
-    SELECT seq, ${MESSAGE_COLUMNS.join(', ')} FROM lango_messages
-    WHERE session_pk = s.pk AND seq <= s.message_count ORDER BY seq DESC LIMIT LEAST(GREATEST(
-      LEAST(
-        ceil(CAST(? AS DOUBLE PRECISION) * GREATEST(s.message_count, 1) / GREATEST(s.token_total, s.message_count, 1) * 1.1),
-        CAST(? AS DOUBLE PRECISION)
-      ) + 8,
-      CASE WHEN s.turn_seq = 0 THEN 0 ELSE s.message_count - s.turn_seq + 1 END
-    ), ${LARGEST_PAGE})
-  ) AS m ON true ORDER BY m.seq DESC`

@@ -1,8 +1,7 @@
 /**
- * The index of words. SQLite keeps the terms in a full-text table whose rows have the ids of `lango_memory_documents`;
- * PostgreSQL keeps them in a `tsvector` with a GIN index. Each document also carries a token of its session and one of its
- * user, so that the engine itself leaves out everybody else's documents. `lango_memory_terms` counts the documents of each
- * term: a search begins with rare terms, and a misspelt one is compared with those that exist.
+ * The documents of memory, and their index of words (`WordIndex`). Each document also carries a token of its session and
+ * one of its user, so that the database itself leaves out everybody else's documents. `lango_memory_terms` counts the
+ * documents of each term: a search begins with rare terms, and a misspelt one is compared with those that exist.
  */
 import type { SessionKey } from '../session/message.js'
 import type {
@@ -22,12 +21,6 @@ interface Place {
 
 interface Document extends IndexedDocument {
   observation?: number
-}
-
-/** Compares a column with the values of a JSON array, by its index. PostgreSQL would read a joined table whole. */
-export function among({ name, eachValue }: Dialect, type: 'BIGINT' | 'TEXT'): string {
-  const values = `SELECT CAST(value AS ${type}) FROM ${eachValue}`
-  return name === 'postgres' ? `= ANY (ARRAY(${values}))` : `IN (${values})`
 }
 
 /** A token that all documents of a user have. Terms are letters and digits: no term equals it. */
@@ -64,31 +57,13 @@ export function* addDocumentsTask(
   const rows = indexed.map(({ seq, at, terms, observation = 0 }) => {
     return { seq, at, number: observation, terms: terms.join(' ') }
   })
-  const scope = `${sessionToken(pk)} ${owner}`
-  if (dialect.name === 'postgres') yield sql(ADD_TO_POSTGRES, pk, scope, JSON.stringify(rows))
-  else {
-    const added = yield sql(ADD_TO_SQLITE, pk, JSON.stringify(rows))
-    const texts = added.map((row, index) => [numberIn(row, 'id'), rows[index]?.terms ?? ''])
-    yield sql(ADD_WORDS, scope, JSON.stringify(texts))
-  }
+  yield* dialect.words.add(pk, `${sessionToken(pk)} ${owner}`, rows)
   yield* countTask(
     dialect,
     { pk, sign: 1, indexedTo },
     indexed.map(({ terms }) => terms),
   )
 }
-
-const ADD_TO_SQLITE = `INSERT INTO lango_memory_documents (session_pk, seq, number, at)
-  SELECT ?, value ->> 'seq', value ->> 'number', value ->> 'at' FROM json_each(?) ORDER BY key RETURNING id`
-
-const ADD_WORDS = `INSERT INTO lango_memory_search (rowid, scope, terms)
-  SELECT each.value ->> 0, own.scope, each.value ->> 1
-  FROM (SELECT ? AS scope) AS own, json_each(?) AS each`
-
-const ADD_TO_POSTGRES = `INSERT INTO lango_memory_documents (session_pk, seq, number, at, terms, words)
-  SELECT CAST(? AS BIGINT), d.seq, d.number, d.at, d.terms,
-    array_to_tsvector(string_to_array(CAST(? AS TEXT) || ' ' || d.terms, ' '))
-  FROM json_to_recordset(CAST(? AS json)) AS d (seq BIGINT, number BIGINT, at DOUBLE PRECISION, terms TEXT)`
 
 /** How far the index has got, when messages were added. */
 type IndexedTo = Pick<IndexStep, 'version' | 'throughSeq'>
@@ -108,7 +83,7 @@ function* countTask(
   const counts = new Map<string, number>()
   for (const terms of documents)
     for (const term of new Set(terms)) counts.set(term, (counts.get(term) ?? 0) + sign)
-  if (counts.size > 0) yield sql(ADD_COUNTS[dialect.name], pk, JSON.stringify(Object.fromEntries(counts)))
+  if (counts.size > 0) yield sql(addCounts(dialect), pk, JSON.stringify(Object.fromEntries(counts)))
   if (sign < 0) yield sql('DELETE FROM lango_memory_terms WHERE session_pk = ? AND documents <= 0', pk)
   const length = documents.reduce((all, terms) => all + terms.length, 0)
   const { version = null, throughSeq = null } = indexedTo ?? {}
@@ -120,15 +95,10 @@ function* countTask(
   )
 }
 
-const ADD_COUNTS = {
-  sqlite: addCounts('json_each(?)'),
-  postgres: addCounts('json_each_text(CAST(? AS json))'),
-}
-
 /** The row of `lango_memory` is locked, so that no two writers add to the counts of a session. */
-function addCounts(each: string): string {
+function addCounts({ eachEntry }: Dialect): string {
   return `INSERT INTO lango_memory_terms (session_pk, term, documents)
-    SELECT CAST(? AS BIGINT), key, CAST(value AS BIGINT) FROM ${each} WHERE true
+    SELECT CAST(? AS BIGINT), key, CAST(value AS BIGINT) FROM ${eachEntry} WHERE true
     ON CONFLICT (session_pk, term) DO UPDATE SET documents = lango_memory_terms.documents + excluded.documents`
 }
 
@@ -141,26 +111,22 @@ interface Removal {
 /** Removes documents of messages, or of observations, and returns how many. */
 export function* removeDocumentsTask(dialect: Dialect, pk: number, removal: Removal): Task<number> {
   const { messages, observations, limit = -1 } = removal
-  const isSqlite = dialect.name === 'sqlite'
-  const words = isSqlite
-    ? 'lango_memory_documents d JOIN lango_memory_search w ON w.rowid = d.id'
-    : 'lango_memory_documents d'
+  const { words } = dialect
   const [condition, parameters] = messages
     ? ['d.number = 0 AND d.seq > ? AND d.seq <= ?', [messages.afterSeq, messages.throughSeq ?? 2 ** 50]]
     : observations === 'all'
       ? ['d.number > 0', []]
-      : [`d.number > 0 AND d.number ${among(dialect, 'BIGINT')}`, [JSON.stringify(observations ?? [])]]
+      : [`d.number > 0 AND d.number ${dialect.among('BIGINT')}`, [JSON.stringify(observations ?? [])]]
   const rows = yield sql(
-    `SELECT d.id, ${isSqlite ? 'w' : 'd'}.terms FROM ${words} WHERE d.session_pk = ? AND ${condition}
+    `SELECT d.id, ${words.terms} FROM lango_memory_documents d ${words.termsJoin} WHERE d.session_pk = ? AND ${condition}
       ${limit > 0 ? `LIMIT ${limit}` : ''}`,
     pk,
     ...parameters,
   )
   if (rows.length === 0) return 0
   const ids = JSON.stringify(rows.map(row => numberIn(row, 'id')))
-  const these = among(dialect, 'BIGINT')
-  if (isSqlite) yield sql(`DELETE FROM lango_memory_search WHERE rowid ${these}`, ids)
-  yield sql(`DELETE FROM lango_memory_documents WHERE id ${these}`, ids)
+  yield* words.remove(ids)
+  yield sql(`DELETE FROM lango_memory_documents WHERE id ${dialect.among('BIGINT')}`, ids)
   yield* countTask(dialect, { pk, sign: -1 }, rows.map(termsIn))
   return rows.length
 }
@@ -189,7 +155,7 @@ export function countTermsStatement(
     `SELECT '' AS term, sum(m.documents) AS documents, sum(m.terms) AS terms FROM lango_sessions s
       JOIN lango_memory m ON m.session_pk = s.pk WHERE ${condition}
     UNION ALL SELECT t.term, sum(t.documents), 0 FROM lango_sessions s
-      JOIN lango_memory_terms t ON t.session_pk = s.pk AND t.term ${among(dialect, 'TEXT')}
+      JOIN lango_memory_terms t ON t.session_pk = s.pk AND t.term ${dialect.among('TEXT')}
       WHERE ${condition} GROUP BY t.term`,
     ...names,
     JSON.stringify(terms),
@@ -211,57 +177,25 @@ export function similarTermsStatement(scope: MemoryScope, prefix: string, limit:
 }
 
 /** Terms hold neither quotes nor spaces; only documents of the scope are compared. */
-export function findStatement(dialect: Dialect, scope: MemoryScope, query: DocumentQuery): Statement {
+export function findStatement({ words }: Dialect, scope: MemoryScope, query: DocumentQuery): Statement {
   const { condition, names } = ownerOf(scope)
   const { terms, after = -1e15, before = 1e15, limit } = query
   const range = [after, before]
   if (terms.length === 0) {
-    const words = dialect.name === 'sqlite' ? 'w.terms' : 'd.terms'
-    const join = dialect.name === 'sqlite' ? 'JOIN lango_memory_search w ON w.rowid = d.id' : ''
     return sql(
-      `SELECT s.session_id, d.seq, d.number, d.at, ${words} AS terms FROM lango_sessions s
-        JOIN lango_memory_documents d ON d.session_pk = s.pk ${join}
+      `SELECT s.session_id, d.seq, d.number, d.at, ${words.terms} AS terms FROM lango_sessions s
+        JOIN lango_memory_documents d ON d.session_pk = s.pk ${words.termsJoin}
         WHERE ${condition} AND d.at >= ? AND d.at < ? ORDER BY d.at DESC, d.seq DESC LIMIT ?`,
       ...[...names, ...range, limit],
     )
   }
-  const isSqlite = dialect.name === 'sqlite'
-  const anyTerm = isSqlite ? anyInSqlite(terms) : anyInPostgres(terms)
   const token = scope.sessionId === undefined ? '?' : SESSION_TOKEN
   const tokenOf = scope.sessionId === undefined ? [ownerToken(scope)] : names
-  return sql(
-    isSqlite ? findInSqlite(token, condition) : findInPostgres(token, condition),
-    ...[...tokenOf, anyTerm, ...names, ...range, limit],
-  )
+  return sql(words.find(token, condition), ...[...tokenOf, words.anyOf(terms), ...names, ...range, limit])
 }
 
 const SESSION_TOKEN = `COALESCE((SELECT '§s' || pk FROM lango_sessions
       WHERE app_name = ? AND user_id = ? AND session_id = ?), '§')`
-
-/** The full-text table first: SQLite would otherwise begin with the sessions of the user. */
-function findInSqlite(token: string, condition: string): string {
-  return `SELECT s.session_id, d.seq, d.number, d.at, w.terms FROM lango_memory_search w
-    CROSS JOIN lango_memory_documents d ON d.id = w.rowid CROSS JOIN lango_sessions s ON s.pk = d.session_pk
-    WHERE lango_memory_search MATCH '"' || ${token} || '" AND ' || ?
-      AND ${condition} AND d.at >= ? AND d.at < ? ORDER BY w.rowid DESC LIMIT ?`
-}
-
-/** The index of words first, also before the server has statistics that say so. */
-function findInPostgres(token: string, condition: string): string {
-  return `SELECT s.session_id, d.seq, d.number, d.at, d.terms FROM (
-      SELECT id, session_pk, seq, number, at, terms FROM lango_memory_documents
-      WHERE words @@ CAST('''' || ${token} || ''' & ' || ? AS tsquery) OFFSET 0
-    ) AS d JOIN lango_sessions s ON s.pk = d.session_pk
-    WHERE ${condition} AND d.at >= ? AND d.at < ? ORDER BY d.id DESC LIMIT ?`
-}
-
-function anyInSqlite(terms: readonly string[]): string {
-  return `(${terms.map(term => `"${term}"`).join(' OR ')})`
-}
-
-function anyInPostgres(terms: readonly string[]): string {
-  return `(${terms.map(term => `'${term}'`).join(' | ')})`
-}
 
 export function readFound(rows: readonly Row[]): FoundDocument[] {
   return rows.map(row => {

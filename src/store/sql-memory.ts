@@ -27,14 +27,12 @@ import {
   numberIn,
   type Row,
   type SqlDatabase,
-  type Statement,
   sql,
   type Task,
   textIn,
 } from './sql-database.js'
 import {
   addDocumentsTask,
-  among,
   countTermsStatement,
   findStatement,
   indexTask,
@@ -76,7 +74,7 @@ export class SqlMemory implements SessionMemory {
 
   async readObservations(key: SessionKey, query: ObservationQuery = {}): Promise<StoredObservation[]> {
     const { numbers, current = false, afterNumber = 0, limit = 1000 } = query
-    const wanted = numbers === undefined ? '' : `AND o.number ${among(this.#database.dialect, 'BIGINT')}`
+    const wanted = numbers === undefined ? '' : `AND o.number ${this.#database.dialect.among('BIGINT')}`
     const text = `SELECT o.*, s.session_id FROM lango_observations o JOIN lango_sessions s ON s.pk = o.session_pk
       WHERE ${SESSION_KEY} AND o.number > ? ${current ? 'AND o.superseded_by IS NULL' : ''} ${wanted}
       ORDER BY o.number LIMIT ?`
@@ -94,7 +92,7 @@ export class SqlMemory implements SessionMemory {
       const forgotten = yield sql(
         `UPDATE lango_observations SET text = '', kind = 'forgotten', superseded_by = number
           WHERE session_pk = ? AND kind <> 'forgotten'
-            AND number ${among(dialect, 'BIGINT')} RETURNING number`,
+            AND number ${dialect.among('BIGINT')} RETURNING number`,
         pk,
         JSON.stringify(all),
       )
@@ -121,31 +119,27 @@ export class SqlMemory implements SessionMemory {
 
   async countTerms(scope: MemoryScope, terms: readonly string[]): Promise<TermCounts> {
     const statement = countTermsStatement(this.#database.dialect, scope, terms)
-    const [size, ...rows] = await this.#search(statement)
+    const [size, ...rows] = await this.#database.search(statement)
     const counts = new Map(rows.map(row => [textIn(row, 'term'), numberIn(row, 'documents')]))
     return { documents: numberIn(size, 'documents'), terms: numberIn(size, 'terms'), counts }
   }
 
   async similarTerms(scope: MemoryScope, prefix: string, limit: number): Promise<string[]> {
-    const rows = await this.#search(similarTermsStatement(scope, prefix, limit))
+    const rows = await this.#database.search(similarTermsStatement(scope, prefix, limit))
     return rows.map(row => textIn(row, 'term'))
   }
 
   async findDocuments(scope: MemoryScope, query: DocumentQuery): Promise<FoundDocument[]> {
-    return readFound(await this.#search(findStatement(this.#database.dialect, scope, query)))
+    return readFound(await this.#database.search(findStatement(this.#database.dialect, scope, query)))
   }
 
   async readMessages(key: SessionKey, seqs: readonly number[]): Promise<StoredMessage[]> {
     const text = `SELECT m.seq, ${MESSAGE_COLUMNS.map(column => `m.${column}`).join(', ')}
       FROM lango_sessions s JOIN lango_messages m ON m.session_pk = s.pk
-        AND m.seq ${among(this.#database.dialect, 'BIGINT')}
+        AND m.seq ${this.#database.dialect.among('BIGINT')}
       WHERE ${SESSION_KEY} ORDER BY m.seq`
     const rows = await this.#database.run(sql(text, JSON.stringify(seqs), ...namesOf(key)))
     return rows.map(rowToMessage)
-  }
-
-  #search(statement: Statement): Promise<readonly Row[]> {
-    return this.#database.search?.(statement) ?? this.#database.run(statement)
   }
 }
 
@@ -221,7 +215,7 @@ function* observeTask(
   if (supersedes.length > 0) {
     yield sql(
       `UPDATE lango_observations SET superseded_by = ? WHERE session_pk = ?
-        AND number ${among(dialect, 'BIGINT')}`,
+        AND number ${dialect.among('BIGINT')}`,
       ...[before + 1, pk, JSON.stringify(supersedes)],
     )
     yield* removeDocumentsTask(dialect, pk, { observations: supersedes })
@@ -243,7 +237,7 @@ function* observeTask(
 
 /** One statement for all of them: by rules, most messages of a range become one each. */
 function* addObservationsTask(
-  { name, now }: Dialect,
+  dialect: Dialect,
   pk: number,
   before: number,
   observations: readonly Observed[],
@@ -253,33 +247,32 @@ function* addObservationsTask(
     const stored = { text: storableText(text), origin: storableText(origin) }
     return { number: before + 1 + index, kind, priority, time, from_seq: fromSeq, to_seq: toSeq, ...stored }
   })
-  const added = yield sql(
-    `INSERT INTO lango_observations (session_pk, number, kind, priority, text, time, from_seq, to_seq, origin, created_at)
-      SELECT CAST(? AS BIGINT), ${OBSERVATION_FIELDS[name]}, ${now} ${OBSERVATION_ROWS[name]} RETURNING *`,
-    pk,
-    JSON.stringify(rows),
-  )
+  const added = yield sql(addObservations(dialect), pk, JSON.stringify(rows))
   return added.toSorted((one, other) => numberIn(one, 'number') - numberIn(other, 'number'))
 }
 
-const OBSERVATION_FIELDS = {
-  sqlite: ['number', 'kind', 'priority', 'text', 'time', 'from_seq', 'to_seq', 'origin']
-    .map(field => `value ->> '${field}'`)
-    .join(', '),
-  postgres: 'd.number, d.kind, d.priority, d.text, d.time, d.from_seq, d.to_seq, d.origin',
-}
-
-const OBSERVATION_ROWS = {
-  sqlite: 'FROM json_each(?)',
-  postgres: `FROM json_to_recordset(CAST(? AS json)) AS d (number BIGINT, kind TEXT, priority BIGINT, text TEXT,
-    time DOUBLE PRECISION, from_seq BIGINT, to_seq BIGINT, origin TEXT)`,
+function addObservations(dialect: Dialect): string {
+  const { integer, real, now } = dialect
+  const columns = {
+    number: integer,
+    kind: 'TEXT',
+    priority: integer,
+    text: 'TEXT',
+    time: real,
+    from_seq: integer,
+    to_seq: integer,
+    origin: 'TEXT',
+  }
+  const names = Object.keys(columns).join(', ')
+  return `INSERT INTO lango_observations (session_pk, ${names}, created_at)
+    SELECT CAST(? AS BIGINT), ${names}, ${now} FROM ${dialect.eachRecord(columns)} RETURNING *`
 }
 
 function* areCurrent(dialect: Dialect, pk: number, numbers: readonly number[]): Task<boolean> {
   if (numbers.length === 0) return true
   const [found] = yield sql(
     `SELECT count(*) AS current FROM lango_observations WHERE session_pk = ? AND superseded_by IS NULL
-      AND number ${among(dialect, 'BIGINT')}`,
+      AND number ${dialect.among('BIGINT')}`,
     pk,
     JSON.stringify(numbers),
   )
@@ -292,7 +285,7 @@ function* withPredecessors(dialect: Dialect, pk: number, numbers: readonly numbe
   for (let newest = [...numbers]; newest.length > 0; ) {
     const rows = yield sql(
       `SELECT number FROM lango_observations WHERE session_pk = ?
-        AND superseded_by ${among(dialect, 'BIGINT')}`,
+        AND superseded_by ${dialect.among('BIGINT')}`,
       pk,
       JSON.stringify(newest),
     )

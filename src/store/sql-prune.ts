@@ -6,7 +6,6 @@ import type { PrunedCounts, PruneOptions } from '../session/run-store.js'
 import {
   type Dialect,
   numberIn,
-  repeatableSql,
   type SqlDatabase,
   type Statement,
   sql,
@@ -105,15 +104,6 @@ const NOT_PAUSED = `run_id NOT IN (
 async function forgetEmpty(database: SqlDatabase, appName: string | undefined): Promise<void> {
   const { dialect } = database
   const app = ofApp(appName)
-  // Only older releases wrote them.
-  await database.run(
-    repeatableSql(
-      `DELETE FROM lango_run_parts WHERE
-        NOT EXISTS (SELECT 1 FROM lango_run_requests r WHERE r.run_id = lango_run_parts.run_id)
-        AND NOT EXISTS (SELECT 1 FROM lango_runs a WHERE a.run_id = lango_run_parts.run_id AND NOT (${app.condition}))`,
-      ...app.values,
-    ),
-  )
   const unused = await database.run(
     sql(
       `SELECT DISTINCT session_pk FROM lango_request_parts p
@@ -131,10 +121,10 @@ async function forgetEmpty(database: SqlDatabase, appName: string | undefined): 
 }
 
 /** The parts of a session go together, with its last request. Writers of requests are kept away meanwhile. */
-function* deletePartsTask({ pruneLock, eachValue }: Dialect, sessions: readonly number[]): Task<void> {
-  if (pruneLock !== '') yield sql(pruneLock)
+function* deletePartsTask(dialect: Dialect, sessions: readonly number[]): Task<void> {
+  yield* dialect.lock('pruning')
   yield sql(
-    `DELETE FROM lango_request_parts AS p WHERE p.session_pk IN (SELECT CAST(value AS BIGINT) FROM ${eachValue})
+    `DELETE FROM lango_request_parts AS p WHERE p.session_pk IN (SELECT CAST(value AS BIGINT) FROM ${dialect.eachValue})
       AND ${WITHOUT_REQUESTS}`,
     JSON.stringify(sessions),
   )
@@ -157,7 +147,7 @@ const WITHOUT_REQUESTS = `NOT EXISTS (SELECT 1 FROM lango_sessions s
   JOIN lango_runs a ON a.app_name = s.app_name AND a.user_id = s.user_id AND a.session_id = s.session_id
   JOIN lango_run_requests r ON r.run_id = a.run_id WHERE s.pk = p.session_pk)`
 
-const IS_EMPTY = `deleted_at IS NULL AND (state IS NULL OR state = 'finished')
+const IS_EMPTY = `deleted_at IS NULL AND state = 'finished'
   AND NOT EXISTS (SELECT 1 FROM lango_run_events e WHERE e.run_id = lango_runs.run_id)
   AND NOT EXISTS (SELECT 1 FROM lango_run_requests r WHERE r.run_id = lango_runs.run_id)
   AND NOT EXISTS (SELECT 1 FROM lango_run_signals s WHERE s.run_id = lango_runs.run_id)`

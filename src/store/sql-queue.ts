@@ -309,7 +309,7 @@ export function unfinishedConditions(
 ): { text: string; parameters: SqlValue[] } {
   const ofSession = key ? ' AND r.user_id = ? AND r.session_id = ?' : ''
   const isDue = { also: '', only: " AND r.state = 'scheduled'", none: " AND r.state <> 'scheduled'" }
-  const isHeld = gone.length > 0 ? ` AND COALESCE(l.holder, '') NOT IN (SELECT value FROM ${eachValue})` : ''
+  const isHeld = gone.length > 0 ? ` AND l.holder NOT IN (SELECT value FROM ${eachValue})` : ''
   const isLeft = abandoned
     ? ` AND NOT EXISTS (SELECT 1 FROM lango_leases l WHERE l.app_name = r.app_name AND l.user_id = r.user_id
           AND l.session_id = r.session_id AND l.expires_at > ${now} AND l.${isBelievable(now)}${isHeld})
@@ -317,7 +317,7 @@ export function unfinishedConditions(
     : ''
   return {
     text: `r.app_name = ?${ofSession} AND r.state <> 'finished'${isDue[(!abandoned && scheduled) || 'none']} AND r.deleted_at IS NULL${isLeft}
-      ORDER BY ${LATER}, COALESCE(r.place, 0), r.started_at, r.run_id LIMIT ?`,
+      ORDER BY ${LATER}, r.place, r.started_at, r.run_id LIMIT ?`,
     parameters: [
       appName,
       ...(key ? [key.userId, key.sessionId] : []),
@@ -339,7 +339,7 @@ export const QUEUE_PLACE = `CASE WHEN r.state = 'queued' THEN (
 /** A run waits for its turn while an earlier run of its session waits for a person, unless that one waits between rounds. */
 export const NOT_HELD_UP = `NOT EXISTS (SELECT 1 FROM lango_runs w WHERE w.app_name = r.app_name AND w.user_id = r.user_id
   AND w.session_id = r.session_id AND w.state <> 'finished' AND w.state = 'waiting'
-  AND COALESCE(w.place, 0) < COALESCE(r.place, 0)
+  AND w.place < r.place
   AND NOT EXISTS (SELECT 1 FROM lango_run_journal j WHERE j.run_id = w.run_id AND j.entry_key LIKE 'wait:%'))`
 
 /** No other run of the session of a queued run `r` has begun and not ended. */

@@ -37,9 +37,7 @@ test.each([
   [[1, 2, 3, 5, 7, 9, 40], 'shared 1+2 5+2*2 40'],
 ])('a list of the parts %j is written as %s', (ids, text) => {
   expect(writePartList(ids)).toBe(text)
-  expect(readPartList(text)).toEqual({ ids, isShared: true })
-  // As older releases have written it, with parts of the run.
-  expect(readPartList(text.replace('shared', 'parts'))).toEqual({ ids, isShared: false })
+  expect(readPartList(text)).toEqual(ids)
 })
 
 test('the text of a request is not read as a list of parts', () => {

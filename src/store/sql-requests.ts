@@ -4,7 +4,7 @@ import { partMissing } from './store-errors.js'
 
 /** Stores what one model step sent, once for the session where requests have it in common. */
 export function* saveRequestTask(dialect: Dialect, runId: string, step: number, json: string): Task<void> {
-  if (dialect.requestLock !== '') yield sql(dialect.requestLock)
+  yield* dialect.lock('requests')
   const [run] = yield findRun(dialect, runId)
   if (isDeleted(run)) return
   const session = run && isLongRequest(json) ? yield findSession(run) : []
@@ -35,15 +35,10 @@ export function* readRequestsTask(dialect: Dialect, runId: string): Task<{ step:
     const stored = textIn(row, 'record')
     return { step: numberIn(row, 'step'), stored, list: readPartList(stored) }
   })
-  const ids = new Set(requests.flatMap(({ list }) => (list?.isShared ? list.ids : [])))
-  const shared = ids.size > 0 ? yield partsWith(dialect, [...ids]) : []
-  // Requests of older releases share parts within their run only.
-  const hasOwn = requests.some(({ list }) => list?.isShared === false)
-  const own = hasOwn ? yield sql('SELECT id, part FROM lango_run_parts WHERE run_id = ?', runId) : []
-  const [sharedPart, ownPart] = [textsById(shared), textsById(own)]
+  const ids = new Set(requests.flatMap(({ list }) => list ?? []))
+  const parts = textsById(ids.size > 0 ? yield partsWith(dialect, [...ids]) : [])
   return requests.map(({ step, stored, list }) => {
-    const partOf = list?.isShared ? sharedPart : ownPart
-    const found = list?.ids.map(id => partOf.get(id)) ?? [stored]
+    const found = list?.map(id => parts.get(id)) ?? [stored]
     if (found.includes(undefined)) throw partMissing(runId, step)
     return { step, json: found.join('') }
   })
@@ -267,22 +262,18 @@ function writeSeries({ first, more, gap }: { first: number; more: number; gap: n
 }
 
 /** The numbers that `writePartList` wrote; `undefined` when the text is a request itself. */
-export function readPartList(stored: string): { ids: number[]; isShared: boolean } | undefined {
-  const marker = [LIST_MARKER, OWN_LIST_MARKER].find(start => stored.startsWith(start))
-  if (marker === undefined) return undefined
-  const ids = stored
-    .slice(marker.length)
+export function readPartList(stored: string): number[] | undefined {
+  if (!stored.startsWith(LIST_MARKER)) return undefined
+  return stored
+    .slice(LIST_MARKER.length)
     .split(' ')
     .flatMap(series => {
       const [first = 0, more = 0, gap = 1] = series.split(/[+*]/).map(Number)
       return Array.from({ length: more + 1 }, (_, index) => first + index * gap)
     })
-  return { ids, isShared: marker === LIST_MARKER }
 }
 
 export const LIST_MARKER = 'shared '
-/** Of releases that shared parts within a run only. */
-const OWN_LIST_MARKER = 'parts '
 
 /** A part as it is stored: compressed where that makes it shorter. */
 export function packPart(part: string): string {

@@ -17,19 +17,17 @@ import type {
 } from '../session/run-store.js'
 import type { Observation } from '../session/session-store.js'
 import { storableJson } from './check-input.js'
-import type { OpeningAttempt, OpeningAttempts } from './hold-lease.js'
-import { journalRows } from './journal.js'
-import { messageToRow } from './rows.js'
-import { callRows, changeCallsTask, readPlaces } from './sql-calls.js'
+import type { OpeningAttempts } from './hold-lease.js'
+import { type JournalRow, journalRows } from './journal.js'
+import { type MessageRow, messageToRow } from './rows.js'
+import { type CallRow, callRows, changeCallsTask } from './sql-calls.js'
 import { numberIn, type SqlDatabase, type Task, textIn } from './sql-database.js'
 import { type EventRow, eventRows } from './sql-event-rows.js'
 import { checkTicketTask, progressStatement, resumeTask, storeJournalTask } from './sql-journal.js'
 import { beginTask, dueStatement, OpeningTasks, type QueueParts, releaseTask } from './sql-queue.js'
-import { beginStatement, queueStatement } from './sql-queue-statements.js'
-import { isLongRequest, KnownParts, partsOfRequest, saveRequestTask, splitAgainst } from './sql-requests.js'
+import { saveRequestTask } from './sql-requests.js'
 import { observationStatement } from './sql-runs.js'
-import { fitsStatement, openStatement, type StepRows, stepStatement } from './sql-step-statements.js'
-import { splitDelta } from './state-scopes.js'
+import { type StateChange, splitDelta } from './state-scopes.js'
 
 /** The tasks that openings and steps are made of. */
 export interface StepParts extends QueueParts {
@@ -37,57 +35,46 @@ export interface StepParts extends QueueParts {
   storeEvents(key: SessionKey, runId: string, rows: readonly EventRow[]): Task<void>
 }
 
+/** A step as rows. */
+export interface StepRows {
+  row: MessageRow | undefined
+  changes: readonly StateChange[]
+  events: readonly EventRow[]
+  requests: readonly { step: number; json: string }[]
+  calls: readonly CallRow[]
+  journal: readonly JournalRow[]
+  /** The run has stored a message after it was resumed: its attempts count from here. */
+  isProgress: boolean
+}
+
 /** Opens runs and stores their steps. */
 export class RunWriter {
   readonly #database: SqlDatabase
   readonly #parts: StepParts
-  readonly #knownParts = new KnownParts()
   /** Runs that were resumed here after a crash and have not stored a message since: their next one resets the attempts. */
   readonly #retried = new Set<string>()
-  readonly #isRemote: boolean
 
   constructor(database: SqlDatabase, parts: StepParts) {
     this.#database = database
     this.#parts = parts
-    this.#isRemote = database.dialect.name === 'postgres'
   }
 
   opening(opening: RunOpening): OpeningAttempts {
     const tasks = new OpeningTasks(this.#parts, opening)
-    const open = async (ttlMs: number) => {
-      const task = () => tasks.take(ttlMs)
-      if (!this.#isRemote) return this.#database.write(task)
-      const opened = await this.#orElse(() => openInOneTrip(this.#parts, opening, ttlMs, tasks), task)
-      // A new session has no parts yet.
-      if (opened !== 'busy' && 'seq' in opened && opened.seq === 1) this.#knownParts.add(opening.key, [])
-      return opened
+    return {
+      open: ttlMs => this.#database.write(() => tasks.take(ttlMs)),
+      begin: ticket => this.#database.write(() => tasks.begin(ticket)),
     }
-    return { open, begin: ticket => this.#database.write(() => tasks.begin(ticket)) }
   }
 
   async queue(opening: RunOpening): Promise<AcceptedRun> {
     const tasks = new OpeningTasks(this.#parts, opening)
-    const inSteps = () => tasks.queueOnly()
-    if (!this.#isRemote) return this.#database.write(inSteps)
-    return this.#orElse(() => queueInOneTrip(this.#parts, opening), inSteps)
+    return this.#database.write(() => tasks.queueOnly())
   }
 
   async begin(begin: RunBegin): Promise<{ seq: number } | undefined> {
-    const seq =
-      (await this.#beginInOneTrip(begin)) ?? (await this.#database.write(() => beginTask(this.#parts, begin)))
+    const seq = await this.#database.write(() => beginTask(this.#parts, begin))
     return seq === undefined ? undefined : { seq }
-  }
-
-  /** `undefined` leaves the rest (a replaced message, the reason of a refusal) to the transaction. */
-  async #beginInOneTrip(begin: RunBegin): Promise<number | undefined> {
-    if (!this.#isRemote || begin.input === undefined) return undefined
-    try {
-      const [row] = await this.#database.run(beginStatement(this.#parts.dialect, begin))
-      return row === undefined ? undefined : numberIn(row, 'seq')
-    } catch (error) {
-      if (this.#database.isDuplicate(error)) return undefined
-      throw error
-    }
   }
 
   /** One write for each run: its ticket gives it its place in the queue. */
@@ -111,19 +98,8 @@ export class RunWriter {
   async resume(resume: RunResume): Promise<{ attempt: number } | undefined> {
     const attempt = await this.#database.write(() => resumeTask(this.#parts.dialect, resume))
     if (attempt === undefined) return undefined
-    this.#knownParts.forget(resume.key)
     if (attempt > 1) this.#retried.add(resume.runId)
     return { attempt }
-  }
-
-  /** A duplicate: the message replaces another one, or another process has just stored a run with this id. */
-  async #orElse<T>(task: () => Task<T>, orElse: () => Task<T>): Promise<T> {
-    try {
-      return await this.#database.write(task)
-    } catch (error) {
-      if (!this.#database.isDuplicate(error)) throw error
-      return this.#database.write(orElse)
-    }
   }
 
   async save(step: RunStep): Promise<SavedStep> {
@@ -139,62 +115,14 @@ export class RunWriter {
       requests: (step.requests ?? []).map(requestRow),
       calls: callRows(step),
     }
-    const { key, runId } = step
-    try {
-      let stored = this.#isRemote ? await this.#saveInOneTrip(step, rows) : undefined
-      if (stored === undefined) {
-        this.#knownParts.forget(key)
-        stored = await this.#database.write(() => saveTask(this.#parts, step, rows))
-      }
-      if (rows.isProgress || step.release) this.#retried.delete(runId)
-      return stored
-    } catch (error) {
-      this.#knownParts.forget(key)
-      throw error
-    }
+    const stored = await this.store(step, rows)
+    if (rows.isProgress || step.release) this.#retried.delete(step.runId)
+    return stored
   }
 
-  /** The common step over a network. `undefined` leaves it to the transaction. */
-  async #saveInOneTrip(step: RunStep, rows: StepRows): Promise<SavedStep | undefined> {
-    if (!fitsStatement(rows)) return undefined
-    const long = rows.requests.find(({ json }) => isLongRequest(json))
-    const known = long ? await this.#partsOf(step, long.json) : new Map<string, number>()
-    const requests = rows.requests.map(request => ({ ...request, ...splitAgainst(known, request.json) }))
-    try {
-      const [row] = await this.#database.run(stepStatement(this.#database.dialect, step, rows, requests))
-      if (row === undefined) return undefined
-      if (row.parts !== null) this.#knownParts.add(step.key, readNewParts(textIn(row, 'parts')))
-      return {
-        ...(rows.row === undefined ? {} : { seq: numberIn(row, 'seq') }),
-        ...(step.calls
-          ? { calls: row.calls === null ? [] : readPlaces(textIn(row, 'calls'), rows.calls) }
-          : {}),
-      }
-    } catch (error) {
-      if (this.#database.isDuplicate(error)) return undefined
-      throw error
-    }
+  protected store(step: RunStep, rows: StepRows): Promise<SavedStep> {
+    return this.#database.write(() => saveTask(this.#parts, step, rows))
   }
-
-  /**
-   * Read once, for the first request of a session that this process stores: later ones repeat it. What another process
-   * has stored meanwhile is a duplicate.
-   */
-  async #partsOf({ key }: RunStep, json: string): Promise<ReadonlyMap<string, number>> {
-    const known = this.#knownParts.get(key)
-    if (known !== undefined) return known
-    const rows = await this.#database.run(partsOfRequest(this.#database.dialect, key, json))
-    const parts = new Map(rows.map(row => [textIn(row, 'digest'), numberIn(row, 'id')]))
-    this.#knownParts.add(key, parts)
-    return parts
-  }
-}
-
-function readNewParts(text: string): [digest: string, id: number][] {
-  return text.split(',').map(entry => {
-    const [id = '', digest = ''] = entry.split(' ')
-    return [digest, Number(id)]
-  })
 }
 
 function requestRow({ step, record }: RunRequest): { step: number; json: string } {
@@ -225,27 +153,6 @@ function* saveTask(parts: StepParts, step: RunStep, rows: StepRows): Task<SavedS
   for (const observation of byModel(calibration)) yield observationStatement(observation)
   if (step.release) yield parts.giveBack(key, fence)
   return defined({ seq, calls })
-}
-
-/** Takes a ticket and opens the run in two statements, for PostgreSQL. The second sees every ticket, because the first waited for its turn. */
-function* openInOneTrip(
-  parts: StepParts,
-  opening: RunOpening,
-  ttlMs: number,
-  tasks: OpeningTasks,
-): Task<OpeningAttempt> {
-  const ticket = yield* parts.takeTicket(opening.key, ttlMs)
-  const [opened] = yield openStatement(parts.dialect, opening, ticket, tasks)
-  if (opened?.seq !== null) return { ticket, seq: numberIn(opened, 'seq') }
-  return yield* tasks.open(ticket)
-}
-
-/** Takes a ticket for the place of a run, and stores it in its queue or for later. */
-function* queueInOneTrip({ dialect, takeTicket }: StepParts, opening: RunOpening): Task<AcceptedRun> {
-  const ticket = yield* takeTicket(opening.key, 1)
-  const [accepted] = yield queueStatement(dialect, opening, ticket)
-  if (numberIn(accepted, 'stored') === 0) return { known: true }
-  return opening.dueAt === undefined ? { queued: numberIn(accepted, 'queued') } : { dueAt: opening.dueAt }
 }
 
 /** In a fixed order: two transactions that change the same rows would otherwise wait for each other. */

@@ -199,8 +199,8 @@ export class SqlRuns implements RunStore {
     return pruneRuns(this.#database, options)
   }
 
-  /** An ended run accepts its own events again. A number that holds another event belongs to an end that another process wrote. */
-  *#checkEndedTask(runId: string, lastSeq: number, rows: readonly EventRow[]): Task<void> {
+  /** An ended run accepts its own events again, and no others: another process may have written its end, with higher numbers. */
+  *#checkEndedTask(runId: string, rows: readonly EventRow[]): Task<void> {
     const stored = yield sql(
       'SELECT seq, event FROM lango_run_events WHERE run_id = ? AND seq >= ? ORDER BY seq LIMIT ?',
       runId,
@@ -208,16 +208,15 @@ export class SqlRuns implements RunStore {
       rows.length,
     )
     const events = new Map(stored.map(row => [numberIn(row, 'seq'), textIn(row, 'event')]))
-    const isLate = rows.some(({ seq, json }) => seq > lastSeq || (events.get(seq) ?? json) !== json)
-    if (isLate) throw runHasEnded(runId)
+    if (rows.some(({ seq, json }) => events.get(seq) !== json)) throw runHasEnded(runId)
   }
 
   /** Stores events, and the run itself with its first ones. */
   *appendTask(key: SessionKey, runId: string, rows: readonly EventRow[]): Task<void> {
     const names = [key.appName, key.userId, key.sessionId]
     const { dialect } = this.#database
-    // Where a transaction is alone, the run is looked for first: only its first events find none.
-    const [known] = dialect.name === 'sqlite' ? yield findRun(dialect, runId) : []
+    // Only its first events find no run.
+    const [known] = yield findRun(dialect, runId)
     // A run whose session was deleted before its first event is not stored: the session is locked until the commit.
     if (known === undefined)
       yield sql(
@@ -232,16 +231,14 @@ export class SqlRuns implements RunStore {
     if (run === undefined || isDeleted(run)) return
     if (names.join('\0') !== [run.app_name, run.user_id, run.session_id].join('\0'))
       throw runOfAnotherSession(runId)
-    // The end of a run is stored with its last event; runs of older releases have no state.
-    const mayHaveEnded = run.state !== 'running' && run.state !== 'queued'
-    const [last] = mayHaveEnded ? yield sql(LAST_EVENT, runId) : []
-    if (last && rows.length > 0 && finishOf(last.event).finished)
-      yield* this.#checkEndedTask(runId, numberIn(last, 'seq'), rows)
+    // The end of a run is stored with its last event.
+    const [last] = run.state === 'finished' && rows.length > 0 ? yield sql(LAST_EVENT, runId) : []
+    if (last) yield* this.#checkEndedTask(runId, rows)
     yield* insertEvents(dialect, runId, rows)
   }
 }
 
-const LAST_EVENT = 'SELECT seq, event FROM lango_run_events WHERE run_id = ? ORDER BY seq DESC LIMIT 1'
+const LAST_EVENT = 'SELECT seq FROM lango_run_events WHERE run_id = ? ORDER BY seq DESC LIMIT 1'
 
 /** Token calibration: sums, so that concurrent observations all count. */
 export class SqlCalibration implements CalibrationStore {
@@ -273,12 +270,11 @@ export function observationStatement({ model, bytes, tokens }: Observation): Sta
   )
 }
 
-/** Whether a run has ended, by its last event. A run without events has ended: they were pruned. */
-export function finishOf(lastEvent: unknown): Pick<RunSummary, 'finished' | 'finishReason'> {
-  if (typeof lastEvent !== 'string') return { finished: true }
+/** The finish reason, if the last event is `run-finish`. Events that were pruned leave none. */
+function finishOf(lastEvent: unknown): Pick<RunSummary, 'finishReason'> {
+  if (typeof lastEvent !== 'string') return {}
   const { type, finishReason } = JSON.parse(lastEvent) as { type?: unknown; finishReason?: unknown }
-  if (type !== 'run-finish') return { finished: false }
-  return { finished: true, ...(typeof finishReason === 'string' ? { finishReason } : {}) }
+  return type === 'run-finish' && typeof finishReason === 'string' ? { finishReason } : {}
 }
 
 function findRunStatement(runId: string): Statement {
@@ -288,7 +284,7 @@ function findRunStatement(runId: string): Statement {
 function listRunsStatement(names: readonly SqlValue[], limit: number): Statement {
   return sql(
     `${SUMMARY} WHERE r.app_name = ? AND r.user_id = ? AND r.session_id = ? AND r.deleted_at IS NULL
-        AND (r.state IS NULL OR r.state <> 'scheduled') ORDER BY ${NEWEST_FIRST} LIMIT ?`,
+        AND r.state <> 'scheduled' ORDER BY ${NEWEST_FIRST} LIMIT ?`,
     ...names,
     limit,
   )
@@ -304,7 +300,7 @@ function appRunsStatement({ appName, userId, limit = 50 }: AppRunsQuery): Statem
   )
 }
 
-const NEWEST_FIRST = 'r.started_at IS NULL, r.started_at DESC, COALESCE(r.place, 0) DESC, r.run_id'
+const NEWEST_FIRST = 'r.started_at DESC, r.place DESC, r.run_id'
 
 function rowToSummary(row: Row): RunSummary {
   return {
@@ -314,7 +310,7 @@ function rowToSummary(row: Row): RunSummary {
       userId: textIn(row, 'user_id'),
       sessionId: textIn(row, 'session_id'),
     },
-    startedAt: numberIn(row, 'began'),
+    startedAt: numberIn(row, 'started_at'),
     ...(row.due_at === null ? {} : { dueAt: numberIn(row, 'due_at') }),
     ...(row.after_seq === null ? {} : { afterSeq: numberIn(row, 'after_seq') }),
     lastSeq: numberIn(row, 'last_seq'),
@@ -322,21 +318,17 @@ function rowToSummary(row: Row): RunSummary {
   }
 }
 
-/** Runs of older releases have no state: their last event tells. */
 function stateOf(row: Row): Pick<RunSummary, 'finished' | 'finishReason' | 'state' | 'place'> {
-  const last = finishOf(row.last_event)
-  if (row.state === null) return { ...last, state: last.finished ? 'finished' : 'running' }
   const stored = textIn(row, 'state') as RunState | 'handover'
   const state = stored === 'handover' ? 'running' : stored
   const place = row.place === null ? {} : { place: numberIn(row, 'place') }
-  return { ...last, finished: state === 'finished', state, ...place }
+  return { ...finishOf(row.last_event), finished: state === 'finished', state, ...place }
 }
 
 const EVENTS = 'FROM lango_run_events e WHERE e.run_id = r.run_id'
 
-/** Runs of older releases have no start time; the time of their first event is used. */
-const SUMMARY = `SELECT r.run_id, r.app_name, r.user_id, r.session_id, r.after_seq, r.state, r.due_at, ${QUEUE_PLACE} AS place,
-    COALESCE(r.started_at, (SELECT min(e.stored_at) ${EVENTS}), 0) AS began,
+const SUMMARY = `SELECT r.run_id, r.app_name, r.user_id, r.session_id, r.started_at, r.after_seq, r.state, r.due_at,
+    ${QUEUE_PLACE} AS place,
     COALESCE((SELECT max(e.seq) ${EVENTS}), 0) AS last_seq,
     (SELECT e.event ${EVENTS} ORDER BY e.seq DESC LIMIT 1) AS last_event
   FROM lango_runs r`

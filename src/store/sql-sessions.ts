@@ -105,7 +105,7 @@ export function listStatement(query: ListQuery & { limit: number }): Statement {
     parameters.push(userId)
   }
   if (search !== undefined && search !== '') {
-    conditions.push("COALESCE(search, session_id) LIKE ? ESCAPE '!'")
+    conditions.push("search LIKE ? ESCAPE '!'")
     parameters.push(searchPattern(search))
   }
   if (cursor !== undefined) {

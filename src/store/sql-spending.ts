@@ -285,17 +285,16 @@ export async function expireUsage(
 const EXPIRED_AT_ONCE = 200
 
 function* expireTask(
-  { name }: Dialect,
+  dialect: Dialect,
   owner: readonly [appName: string, userId: string],
   lastDay: number,
 ): Task<number> {
-  const place = name === 'sqlite' ? 'rowid' : 'ctid'
-  const some = `SELECT ${place} FROM lango_usage WHERE app_name = ? AND user_id = ? AND day <= ? LIMIT ${EXPIRED_AT_ONCE}`
   const rows = yield sql(
-    `DELETE FROM lango_usage WHERE ${name === 'sqlite' ? `rowid IN (${some})` : `ctid = ANY (ARRAY(${some}))`}
+    `${dialect.deleteSome('lango_usage', 'app_name = ? AND user_id = ? AND day <= ?')}
       RETURNING session_pk, cost, budgeted`,
     ...owner,
     lastDay,
+    EXPIRED_AT_ONCE,
   )
   const moved = new Map<number, number>()
   for (const row of rows) {

@@ -1,5 +1,5 @@
 import type { SessionKey, State } from '../session/message.js'
-import { type SqlValue, type Statement, sql, type Task, textIn } from './sql-database.js'
+import { type Statement, sql, type Task, textIn } from './sql-database.js'
 import { joinState, type StateChange, type StateScope } from './state-scopes.js'
 import { restoreText, storableText } from './storable-text.js'
 
@@ -29,23 +29,11 @@ export function* copySessionState(fromPk: number, toPk: number): Task<void> {
   )
 }
 
-const SHARED_STATE = `
+/** Followed by the number of the session. */
+export const SHARED_STATE = `
   SELECT 'app' AS scope, key, value FROM lango_app_state WHERE app_name = ?
   UNION ALL SELECT 'user', key, value FROM lango_user_state WHERE app_name = ? AND user_id = ?
   UNION ALL SELECT 'session', key, value FROM lango_session_state WHERE session_pk =`
-
-/** The state of the session in `s` as one JSON text; values are texts in it. For PostgreSQL. */
-export const STATE_JSON = `SELECT CAST(json_agg(json_build_array(scope, key, value)) AS TEXT) FROM (${SHARED_STATE} s.pk) AS state`
-
-export function stateParameters({ appName, userId }: SessionKey): string[] {
-  return [appName, appName, userId]
-}
-
-/** The reverse of `STATE_JSON`. */
-export function readStateJson(json: SqlValue | undefined): State {
-  const entries = typeof json === 'string' ? (JSON.parse(json) as [StateScope, string, string][]) : []
-  return joinState(entries.map(([scope, key, value]) => ({ scope, key: restoreText(key), json: value })))
-}
 
 function changeStatement(
   { appName, userId }: SessionKey,

@@ -17,20 +17,20 @@ import type {
   LoadOptions,
   ReadOptions,
   SessionPage,
+  SessionStore,
   SessionSummary,
   UserKey,
 } from '../session/session-store.js'
-import type { DriverStore } from './checked-store.js'
 import { LeaseHolder } from './hold-lease.js'
 import { migrate } from './migrations.js'
 import { type MessageRow, messageToRow } from './rows.js'
 import { SqlSchedules } from './schedules.js'
 import { type Append, type AppendSql, appendSql } from './sql-append.js'
 import { SqlArtifacts } from './sql-artifacts.js'
-import { numberIn, type SqlDatabase, sql, type Task, textIn } from './sql-database.js'
-import { loadStatement, loadTask, readLoaded } from './sql-load.js'
+import { type SqlDatabase, sql, type Task, textIn } from './sql-database.js'
+import { loadTask } from './sql-load.js'
 import { SqlMemory } from './sql-memory.js'
-import type { RunWriter } from './sql-run-steps.js'
+import type { RunWriter, StepParts } from './sql-run-steps.js'
 import { SqlCalibration, SqlRuns } from './sql-runs.js'
 import {
   createTask,
@@ -45,24 +45,28 @@ import { SqlSpending } from './sql-spending.js'
 import { SqlTickets } from './sql-tickets.js'
 import { SqlVariants } from './sql-variants.js'
 import { splitDelta } from './state-scopes.js'
-import { sessionNotFound, unsupported } from './store-errors.js'
+import { sessionNotFound } from './store-errors.js'
 
-/** Migrates the database and returns a store over it. Closes the database when that fails. */
-export async function openSqlStore(database: SqlDatabase): Promise<DriverStore> {
+/** Migrates the database and opens a store of the given class over it. Closes the database when that fails. */
+export async function openSqlStore(database: SqlDatabase, Store = SqlStore): Promise<SessionStore> {
   try {
     await migrate(database)
   } catch (error) {
     await database.close()
     throw error
   }
-  return new SqlStore(database)
+  return new Store(database)
 }
 
 /** Stored and deleted to find out whether the database can grow. */
 const PROBE: SessionKey = { appName: 'lango:probe', userId: 'lango:probe', sessionId: 'probe' }
 const PROBE_BYTES = 64 * 1024
 
-class SqlStore implements DriverStore {
+const READ_SECRET = sql("SELECT value FROM lango_app_state WHERE app_name = 'lango:store' AND key = 'secret'")
+const MAKE_SECRET = `INSERT INTO lango_app_state (app_name, key, value) VALUES ('lango:store', 'secret', ?)
+  ON CONFLICT (app_name, key) DO NOTHING`
+
+export class SqlStore implements SessionStore {
   readonly runs: SqlRuns
   readonly calibration: SqlCalibration
   readonly memory: SqlMemory
@@ -103,10 +107,6 @@ class SqlStore implements DriverStore {
   }
 
   async loadSession(key: SessionKey, options: LoadOptions = {}): Promise<Session | undefined> {
-    if (this.#database.dialect.name === 'postgres') {
-      const loaded = readLoaded(key, await this.#database.run(loadStatement(key, options)), options)
-      if (loaded !== 'more') return loaded
-    }
     return this.#database.read(() => loadTask(key, options))
   }
 
@@ -121,8 +121,11 @@ class SqlStore implements DriverStore {
   ): Promise<{ seq: number }> {
     const { stateDelta, fence } = options
     const append = { key, row: messageToRow(message), changes: splitDelta('stateDelta', stateDelta), fence }
-    const seq = await this.#appendInOneTrip(append)
-    return { seq: seq ?? (await this.#write(key, () => this.#append.appendTask(append))) }
+    return { seq: await this.append(append) }
+  }
+
+  protected append(append: Append): Promise<number> {
+    return this.#write(append.key, () => this.#append.appendTask(append))
   }
 
   async appendMessages(
@@ -197,7 +200,6 @@ class SqlStore implements DriverStore {
   }
 
   async backup(path: string, options: BackupOptions = {}): Promise<BackupReceipt> {
-    if (!this.#database.backup) throw unsupported('backup', 'Use pg_dump for PostgreSQL')
     return this.#database.backup(path, options)
   }
 
@@ -209,6 +211,15 @@ class SqlStore implements DriverStore {
    * Also loads what is loaded on use: a server that is ready loads nothing more. After a write that failed because the disk
    * was full, it fails until a session of some size can be stored.
    */
+  async secret(): Promise<string> {
+    const [found] = await this.#database.run(READ_SECRET)
+    if (found) return textIn(found, 'value')
+    // Of several processes that open a new store the first one decides.
+    await this.#database.run(sql(MAKE_SECRET, randomBytes(32).toString('hex')))
+    const [made] = await this.#database.run(READ_SECRET)
+    return made === undefined ? '' : textIn(made, 'value')
+  }
+
   async check(): Promise<void> {
     await Promise.all([this.#runWriter(), import('./sql-erase.js'), import('./sql-fork.js')])
     await this.#database.check()
@@ -233,21 +244,23 @@ class SqlStore implements DriverStore {
     this.#database.isFull = false
   }
 
-  /** Loaded on use, as erasing and copying are: commands that only list sessions start faster without it. */
   #runWriter(): Promise<RunWriter> {
-    this.#writer ??= import('./sql-run-steps.js').then(
-      ({ RunWriter }) =>
-        new RunWriter(this.#database, {
-          dialect: this.#database.dialect,
-          append: this.#append,
-          takeTicket: (key, ttlMs) => this.#tickets.takeTask(key, ttlMs),
-          isFirst: (key, ticket) => this.#tickets.firstTask(key, ticket),
-          isFree: (key, ticket) => this.#tickets.freeTask(key, ticket),
-          giveBack: (key, ticket) => this.#tickets.giveBackStatement(key, ticket),
-          storeEvents: (key, runId, rows) => this.runs.appendTask(key, runId, rows),
-        }),
-    )
+    this.#writer ??= this.newWriter({
+      dialect: this.#database.dialect,
+      append: this.#append,
+      takeTicket: (key, ttlMs) => this.#tickets.takeTask(key, ttlMs),
+      isFirst: (key, ticket) => this.#tickets.firstTask(key, ticket),
+      isFree: (key, ticket) => this.#tickets.freeTask(key, ticket),
+      giveBack: (key, ticket) => this.#tickets.giveBackStatement(key, ticket),
+      storeEvents: (key, runId, rows) => this.runs.appendTask(key, runId, rows),
+    })
     return this.#writer
+  }
+
+  /** Loaded on use, as erasing and copying are: commands that only list sessions start faster without it. */
+  protected async newWriter(parts: StepParts): Promise<RunWriter> {
+    const { RunWriter: Writer } = await import('./sql-run-steps.js')
+    return new Writer(this.#database, parts)
   }
 
   async openRun(opening: RunOpening, options: LeaseOptions = {}): Promise<OpenedRun> {
@@ -274,21 +287,6 @@ class SqlStore implements DriverStore {
       return await this.#database.write(task)
     } catch (error) {
       if (error instanceof AgentError && error.code === 'session-busy') await this.#tickets.limit(key)
-      throw error
-    }
-  }
-
-  /**
-   * The common append over a network, in one round trip. `undefined` leaves the rest (state, a replaced
-   * message, the reason of a refusal) to the transaction.
-   */
-  async #appendInOneTrip(append: Append): Promise<number | undefined> {
-    if (this.#database.dialect.name === 'sqlite' || append.changes.length > 0) return undefined
-    try {
-      const [row] = await this.#database.run(this.#append.appendStatement(append))
-      return row === undefined ? undefined : numberIn(row, 'seq')
-    } catch (error) {
-      if (this.#database.isDuplicate(error)) return undefined
       throw error
     }
   }

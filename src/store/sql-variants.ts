@@ -6,7 +6,16 @@
 import type { SessionKey } from '../session/message.js'
 import type { SessionVariants, VariantSummary } from '../session/session-store.js'
 import { titleColumns, titleIn } from './listing.js'
-import { HOUR_MS, numberIn, type Row, type SqlDatabase, sql, type Task, textIn } from './sql-database.js'
+import {
+  type Dialect,
+  HOUR_MS,
+  numberIn,
+  type Row,
+  type SqlDatabase,
+  sql,
+  type Task,
+  textIn,
+} from './sql-database.js'
 import { sessionNotFound } from './store-errors.js'
 
 const SIGN = '\u0001'
@@ -24,7 +33,7 @@ export class SqlVariants implements SessionVariants {
   }
 
   async list(key: SessionKey): Promise<VariantSummary[]> {
-    const rows = await this.#database.read(() => groupTask(key, ''))
+    const rows = await this.#database.read(() => groupTask(key))
     return rows.map(row => ({
       sessionId: textIn(row, 'session_id'),
       totalMessages: numberIn(row, 'message_count'),
@@ -39,9 +48,10 @@ export class SqlVariants implements SessionVariants {
 
   /** Two that choose at once choose one after the other. */
   *#showTask(key: SessionKey, of: string): Task<void> {
-    const { forUpdate, ticketLock } = this.#database.dialect
-    if (ticketLock !== '') yield sql(ticketLock, JSON.stringify([key.appName, key.userId, `${SIGN}variants`]))
-    const group = yield* groupTask({ ...key, sessionId: of }, forUpdate)
+    const { dialect } = this.#database
+    const { forUpdate } = dialect
+    yield* dialect.lockTickets(JSON.stringify([key.appName, key.userId, `${SIGN}variants`]))
+    const group = yield* groupTask({ ...key, sessionId: of }, dialect)
     const [chosen] = yield sql(
       `SELECT ${COLUMNS} FROM lango_sessions WHERE ${SESSION_KEY}${forUpdate}`,
       ...namesOf(key),
@@ -71,8 +81,9 @@ export class SqlVariants implements SessionVariants {
 const COLUMNS = 'pk, session_id, nested_in, title, message_count, created_at, updated_at'
 const SESSION_KEY = 'app_name = ? AND user_id = ? AND session_id = ?'
 
-/** The sessions of a chat, oldest first. */
-function* groupTask(key: SessionKey, lock: string): Task<readonly Row[]> {
+/** The sessions of a chat, oldest first. With a dialect, they are locked. */
+function* groupTask(key: SessionKey, locking?: Dialect): Task<readonly Row[]> {
+  const lock = locking?.forUpdate ?? ''
   const { appName, userId } = key
   let { sessionId } = key
   const find = (locked: string) =>
@@ -82,7 +93,7 @@ function* groupTask(key: SessionKey, lock: string): Task<readonly Row[]> {
   const nestedIn = row.nested_in
   if (typeof nestedIn === 'string' && nestedIn.startsWith(SIGN)) sessionId = nestedIn.slice(SIGN.length)
   // The listed one first, as when it is deleted.
-  if (lock !== '') yield find(lock)
+  if (locking) yield* locking.lockRows(find(lock))
   return yield sql(
     `SELECT ${COLUMNS} FROM lango_sessions WHERE app_name = ? AND user_id = ?
       AND (session_id = ? OR nested_in = ?) ORDER BY created_at, pk${lock}`,

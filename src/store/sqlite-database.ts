@@ -3,7 +3,8 @@ import { Share, within } from '../base/pause.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { BackupOptions, BackupReceipt } from '../session/session-store.js'
 import type { SqliteTools } from './backup.js'
-import type { Dialect, Row, SqlDatabase, SqlValue, Statement, Task } from './sql-database.js'
+import type { Row, SqlDatabase, SqlValue, Statement, Task } from './sql-database.js'
+import { SqliteDialect } from './sqlite-dialect.js'
 import {
   BUSY_TIMEOUT_MS,
   checkpointInThread,
@@ -16,6 +17,9 @@ import {
   unavailable,
 } from './sqlite-file.js'
 import { storeClosed } from './store-errors.js'
+
+/** The part of the driver's connection that a database uses. */
+export type Connection = Pick<DatabaseSyncInstance, 'prepare' | 'exec' | 'close' | 'isOpen' | 'isTransaction'>
 
 /** A write that waits for the next transaction. */
 interface Pending {
@@ -32,11 +36,11 @@ interface Pending {
  * time. A lock of another process is waited for with timers: the event loop stays free, and reads work meanwhile.
  */
 export class SqliteDatabase implements SqlDatabase {
-  readonly dialect = SQLITE
+  readonly dialect = new SqliteDialect()
   readonly work = { statements: 0, control: 0, commits: 0 }
   readonly isDuplicate = isDuplicate
   isFull = false
-  readonly #connection: DatabaseSyncInstance
+  readonly #connection: Connection
   readonly #file: string
   readonly #guard: FileGuard | undefined
   /** Where commits do not wait for the disk, looking at the files after each would take a quarter of the time. */
@@ -50,12 +54,12 @@ export class SqliteDatabase implements SqlDatabase {
   #nextCheckpoint = 0
   #closing: Promise<void> | undefined
   #onIdle: () => void = () => {}
-  /** Switched on by the first write: a command that only reads leaves the file as it is. */
-  #hasLog: boolean
+  /** A file gets its log with the first write: a command that only reads leaves the file as it is. */
+  #needsLog: boolean
 
-  constructor(connection: DatabaseSyncInstance, file: string, guard?: FileGuard, sync?: 'full' | 'normal') {
+  constructor(connection: Connection, file: string, guard?: FileGuard, sync?: 'full' | 'normal') {
     this.#connection = connection
-    this.#hasLog = journalOf(connection) === 'wal'
+    this.#needsLog = journalOf(connection) === 'delete'
     this.#checkNow = sync !== 'normal'
     this.#file = file
     this.#guard = guard
@@ -86,12 +90,24 @@ export class SqliteDatabase implements SqlDatabase {
     })
   }
 
+  batch(statements: readonly Statement[]): Promise<readonly (readonly Row[])[]> {
+    return this.write(function* (): Task<readonly (readonly Row[])[]> {
+      const rows: (readonly Row[])[] = []
+      for (const statement of statements) rows.push(yield statement)
+      return rows
+    })
+  }
+
   async run(statement: Statement): Promise<readonly Row[]> {
     // A VACUUM refuses to run inside a transaction.
     if (/^\s*(SELECT|VACUUM)\b/.test(statement.text)) return this.#reading(() => this.#all(statement))
     return this.write(function* (): Task<readonly Row[]> {
       return yield statement
     })
+  }
+
+  search(statement: Statement): Promise<readonly Row[]> {
+    return this.run(statement)
   }
 
   async check(): Promise<void> {
@@ -108,6 +124,12 @@ export class SqliteDatabase implements SqlDatabase {
       if (isBusy(error)) return false
       throw toAgentError(error, this.#file)
     }
+  }
+
+  /** Deleted bytes are overwritten at once (`secure_delete`). */
+  async vacuum(_tables: ReadonlySet<string>, rewrite: boolean): Promise<'none'> {
+    if (rewrite) await this.run({ text: 'VACUUM', parameters: [] })
+    return 'none'
   }
 
   async backup(path: string, options: BackupOptions): Promise<BackupReceipt> {
@@ -135,7 +157,7 @@ export class SqliteDatabase implements SqlDatabase {
     if (!this.#connection.isOpen) return
     try {
       this.#guard?.check()
-      if (this.#guard && this.#hasLog) leaveOneFile(this.#connection)
+      if (this.#guard && !this.#needsLog) leaveOneFile(this.#connection)
     } catch {
       // Another process uses the file, or the file is gone: nothing is left to do here.
     }
@@ -176,8 +198,8 @@ export class SqliteDatabase implements SqlDatabase {
   #begin(): boolean {
     try {
       this.#guard?.checkAfter(LOG_CHECKED_FOR_MS)
-      if (!this.#hasLog) switchToLog(this.#connection)
-      this.#hasLog = true
+      if (this.#needsLog) switchToLog(this.#connection)
+      this.#needsLog = false
       this.#prepare('BEGIN IMMEDIATE').run()
       this.#attempts = 0
       return true
@@ -348,11 +370,11 @@ function pauseMs(attempt: number): number {
   return 1 + Math.random() * Math.min(25, 2 * attempt)
 }
 
-function journalOf(connection: DatabaseSyncInstance): string {
+function journalOf(connection: Connection): string {
   return (connection.prepare('PRAGMA journal_mode').get() as { journal_mode: string }).journal_mode
 }
 
-function switchToLog(connection: DatabaseSyncInstance): void {
+function switchToLog(connection: Connection): void {
   // Not by exec: its errors have no code.
   const row = connection.prepare('PRAGMA journal_mode = WAL').get() as { journal_mode: string }
   const journal = row.journal_mode
@@ -367,27 +389,17 @@ function switchToLog(connection: DatabaseSyncInstance): void {
  * Copies the log into the database and removes it, unless another process uses the file. Closing alone would leave
  * it: the driver cannot finalize statements. The next start switches to a log again.
  */
-function leaveOneFile(connection: DatabaseSyncInstance): void {
+function leaveOneFile(connection: Connection): void {
   connection.exec('PRAGMA wal_checkpoint(TRUNCATE)')
   connection.exec('PRAGMA journal_mode = DELETE')
 }
 
-const SQLITE: Dialect = {
-  name: 'sqlite',
-  now: "CAST(round(unixepoch('subsec') * 1000) AS INTEGER)",
-  identity: 'INTEGER PRIMARY KEY AUTOINCREMENT',
-  integer: 'INTEGER',
-  real: 'REAL',
-  roomForUpdates: '',
-  forUpdate: '',
-  forKeyShare: '',
-  versionTableExists: "SELECT count(*) AS present FROM sqlite_master WHERE name = 'lango_schema'",
-  migrationLock: '',
-  ticketLock: '',
-  requestLock: '',
-  pruneLock: '',
-  eachValue: 'json_each(?)',
-  joinedOutputs: `(SELECT group_concat(value ->> '$.output', char(10)) FROM json_each(m.tool_calls))`,
+/**
+ * Gives the statements of a connection their time. To SQLite, a deterministic function is one that it may evaluate once
+ * per statement: without that, a scan would ask the clock for every row.
+ */
+export function setClock(connection: DatabaseSyncInstance, now = () => Date.now()): void {
+  connection.function('lango_now', { deterministic: true }, now)
 }
 
 export async function loadDriver(): Promise<typeof import('@photostructure/sqlite')> {

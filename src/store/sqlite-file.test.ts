@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from '@photostructure/sqlite'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { temporaryFolder } from '../../test/support/temporary-folder.js'
-import { errcodeOf, FileGuard, type FileView, isBusy, viewOf } from './sqlite-file.js'
+import { errcodeOf, FileGuard, type FileView, isBusy, isDuplicate, viewOf } from './sqlite-file.js'
 
 test.each(['all', 'get', 'run'] as const)(
   'a lock of SQLite is recognised in an error of %s()',
@@ -25,6 +25,24 @@ test.each(['all', 'get', 'run'] as const)(
     }
     expect(errcodeOf(error)).toBe(5)
     expect(isBusy(error)).toBe(true)
+  },
+)
+
+test.each(['all', 'get', 'run'] as const)(
+  'a duplicate key of SQLite is recognised in an error of %s()',
+  method => {
+    const database = new DatabaseSync(':memory:')
+    onTestFinished(() => database.close())
+    database.exec('CREATE TABLE notes (text TEXT UNIQUE)')
+    const insert = database.prepare("INSERT INTO notes VALUES ('once')")
+    insert.run()
+    let error: unknown
+    try {
+      insert[method]()
+    } catch (thrown) {
+      error = thrown
+    }
+    expect(isDuplicate(error)).toBe(true)
   },
 )
 

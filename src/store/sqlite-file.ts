@@ -317,8 +317,9 @@ export async function checkPlace(file: string, createFolder: boolean): Promise<v
 export function errcodeOf(error: unknown): number | undefined {
   const { errcode, code, message } = (error ?? {}) as { errcode?: unknown; code?: unknown; message?: unknown }
   if (typeof errcode === 'number') return errcode
+  if (code !== 'ERR_SQLITE_ERROR') return undefined
   // The driver's `all()` reports some errors by their text alone.
-  return code === 'ERR_SQLITE_ERROR' ? CODES.get(String(message)) : undefined
+  return /^UNIQUE constraint failed/.test(String(message)) ? 2067 : CODES.get(String(message))
 }
 
 const CODES: ReadonlyMap<string, number> = new Map([

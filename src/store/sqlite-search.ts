@@ -37,8 +37,7 @@ export class SearchableSqlite extends SqliteDatabase {
     this.#thread = new SearchThread(parts[1])
   }
 
-  /** As `run`, for statements that only read. */
-  async search(statement: Statement): Promise<readonly Row[]> {
+  override async search(statement: Statement): Promise<readonly Row[]> {
     this.#isLong ||= this.#isLarge()
     const found = this.#isLong ? await this.#thread.run(statement) : undefined
     if (found) return found

@@ -7,7 +7,14 @@ import { resolve } from 'node:path'
 import type { DatabaseSyncInstance } from '@photostructure/sqlite'
 import { AgentError } from '../errors.js'
 import type { ForeignDatabase, ForeignRow, SqlDatabase } from './sql-database.js'
-import { CHECKPOINT_PAGES, LARGE_LOG, loadDriver, SqliteDatabase, whileBusy } from './sqlite-database.js'
+import {
+  CHECKPOINT_PAGES,
+  LARGE_LOG,
+  loadDriver,
+  SqliteDatabase,
+  setClock,
+  whileBusy,
+} from './sqlite-database.js'
 import {
   BUSY_TIMEOUT_MS,
   checkPlace,
@@ -26,8 +33,11 @@ export interface SqlitePlace {
   create?: boolean
 }
 
-/** Opens the file, creating it when it is missing. */
-export async function openSqlite({ path, sync, create = false }: SqlitePlace): Promise<SqlDatabase> {
+/** Opens the file, creating it when it is missing. `now` is its clock, in milliseconds since 1970. */
+export async function openSqlite(
+  { path, sync, create = false }: SqlitePlace,
+  now?: () => number,
+): Promise<SqlDatabase> {
   const file = resolve(path)
   await prepareFile(file, create)
   const { DatabaseSync } = await loadDriver()
@@ -35,6 +45,7 @@ export async function openSqlite({ path, sync, create = false }: SqlitePlace): P
   try {
     const opened = new DatabaseSync(file, { timeout: 0 })
     connection = opened
+    setClock(opened, now)
     await whileBusy(() => configure(opened, sync))
     await whileBusy(() => refuseForeignCode(opened, file))
     return await whileBusy(

@@ -82,12 +82,12 @@ export function storeClosed(): AgentError {
   return new AgentError('store-unavailable', 'The store is closed: open it again before using it')
 }
 
-/** A store of the user's own may lack what the contract makes optional. */
-export function unsupported(
-  method: 'erase' | 'expire' | 'backup',
-  advice = 'Add the method to the store',
-): AgentError {
-  return new AgentError('unsupported', `This store cannot ${method}: it has no ${method}(). ${advice}`, {
-    details: { method },
-  })
+/** Only a store in a file can be copied to a file. */
+export function cannotBackUp(driver: keyof typeof INSTEAD_OF_BACKUP): AgentError {
+  return new AgentError('unsupported', `This store cannot be copied to a file. ${INSTEAD_OF_BACKUP[driver]}`)
+}
+
+const INSTEAD_OF_BACKUP = {
+  memory: 'It is in memory: export its sessions, or use a SQLite file (sqlite:./lango.db)',
+  postgres: 'Use pg_dump, or base backups and WAL archiving',
 }

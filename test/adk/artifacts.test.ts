@@ -9,7 +9,6 @@ import { ArtifactServiceAdapter } from '../../src/adk/artifact-service.js'
 import { SessionServiceAdapter } from '../../src/adk/session/session-service-adapter.js'
 import type { RuntimeOptions } from '../../src/runtime/options.js'
 import { createRuntime } from '../../src/runtime/runtime.js'
-import type { SessionStore } from '../../src/session/session-store.js'
 import { openStore } from '../../src/store/open-store.js'
 import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
@@ -92,12 +91,12 @@ describe.each(['store', 'memory:', 'a folder'])('artifacts in %s', place => {
     const run = (sessionId: string) => runtime.runAndCollect({ ...IDENTITY, sessionId, text: 'go' })
     await run('s')
     const expire = async () => {
-      const receipt = await runtime.store.expire?.({ appName: 'lango', sessionsMs: 1, trustClock: true })
-      return receipt?.sessions
+      const receipt = await runtime.store.expire({ appName: 'lango', sessionsMs: 1, trustClock: true })
+      return receipt.sessions
     }
     await expect.poll(expire).toBe(1)
     await run('other')
-    expect((await runtime.store.expire?.({ appName: 'lango', sessionsMs: 1_000_000 }))?.sessions).toBe(0)
+    expect((await runtime.store.expire({ appName: 'lango', sessionsMs: 1_000_000 })).sessions).toBe(0)
     await run('s')
     await run('other')
     expect(listed).toEqual([[], ['user:f'], ['user:f'], ['f', 'user:f']])
@@ -141,7 +140,7 @@ test('an artifact folder has a folder per app, and a service of the program wins
   const withOwn = await runtimeWith(save, { adk: { artifactService: own } })
   await withOwn.runAndCollect({ ...IDENTITY, text: 'go' })
   expect(await own.listArtifactKeys({ ...KEY })).toEqual(['f'])
-  expect(await withOwn.store.artifacts?.list(KEY)).toEqual([])
+  expect(await withOwn.store.artifacts.list(KEY)).toEqual([])
 })
 
 test('credentials are kept for the user in this process, and not in the store', async () => {
@@ -168,7 +167,6 @@ test('the artifact service returns metadata, versions and references, and undefi
   const store = await openStore('memory:')
   onTestFinished(() => store.close())
   await store.createSession(KEY)
-  if (!store.artifacts) throw new Error('memory has artifacts')
   const service = new ArtifactServiceAdapter(store.artifacts)
   const file = { ...KEY, filename: 'f' }
   const reference: Part = { fileData: { fileUri: 'gs://bucket/f', mimeType: 'text/plain' } }
@@ -222,13 +220,13 @@ test.each(['memory:', 'sqlite:'])('artifacts of a session that %s does not have 
   await service.deleteArtifact(file)
   expect(await service.loadArtifact(file)).toBeUndefined()
   await service.saveArtifact({ ...other, filename: 'f', artifact: DATA })
-  expect(await store.erase?.(KEY)).toMatchObject({ artifacts: 2 })
+  expect(await store.erase(KEY)).toMatchObject({ artifacts: 2 })
   expect(await service.loadArtifact({ ...other, filename: 'f' })).toBeUndefined()
 })
 
 test('a service that needs sessions refuses an artifact of one that the store does not have', async () => {
   const { store } = await serviceAlone()
-  const service = new ArtifactServiceAdapter(artifactsOf(store), { needsSession: true })
+  const service = new ArtifactServiceAdapter(store.artifacts, { needsSession: true })
   const saving = service.saveArtifact({ ...KEY, filename: 'f', artifact: DATA })
   await expect(saving).rejects.toMatchObject({ code: 'session-not-found' })
 })
@@ -255,13 +253,8 @@ test('requests that name their session in `scope`, as releases after ADK 2.0.0 d
   expect(await store.describeSession(KEY)).toBeUndefined()
 })
 
-function artifactsOf({ artifacts }: SessionStore) {
-  if (!artifacts) throw new Error('a driver has artifacts')
-  return artifacts
-}
-
 async function serviceAlone(kind = 'memory:') {
   const store = await openStore(kind === 'memory:' ? kind : `${kind}${await temporaryFolder()}/lango.db`)
   onTestFinished(() => store.close())
-  return { store, service: new ArtifactServiceAdapter(artifactsOf(store)) }
+  return { store, service: new ArtifactServiceAdapter(store.artifacts) }
 }

@@ -52,7 +52,7 @@ test('a workflow and its artifacts work under the server', async () => {
   const { runId } = await client.start('s', { text: 'tides' })
   for await (const event of client.follow(runId)) events.push(event)
   expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop', text: 'Answer 1.' })
-  expect((await runtime.store.artifacts?.load({ ...KEY, name: 'notes' }))?.body).toBe('tides')
+  expect((await runtime.store.artifacts.load({ ...KEY, name: 'notes' }))?.body).toBe('tides')
 })
 
 test('what a workflow hands to its agents is not shown as text of the user', async () => {

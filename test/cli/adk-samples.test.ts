@@ -282,7 +282,7 @@ test('documents: artifacts and memory work without a setting, and are kept for t
   expect(second.stderr).toContain('"before":["plan"]')
   const opened = await openStore(store)
   const key = { appName: 'lango', userId: 'user', sessionId }
-  expect(await opened.artifacts?.versions({ ...key, name: 'plan' })).toHaveLength(2)
+  expect(await opened.artifacts.versions({ ...key, name: 'plan' })).toHaveLength(2)
   await opened.close()
   expect(violations()).toEqual([])
 })

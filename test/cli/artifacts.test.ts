@@ -19,8 +19,8 @@ test('artifacts are exported with their session, and imported again', async () =
     await store.appendMessage({ ...KEY, sessionId }, { role: 'user', content: 'hi', timestamp: 1 })
   }
   for (const body of ['one', 'x'.repeat(600_000), 'a\0\ud800'])
-    await store.artifacts?.save({ ...KEY, name: 'plan' }, { header: { part: {}, field: 'text' }, body })
-  await store.artifacts?.save({ ...KEY, name: 'user:me' }, { header: {}, body: 'mine' })
+    await store.artifacts.save({ ...KEY, name: 'plan' }, { header: { part: {}, field: 'text' }, body })
+  await store.artifacts.save({ ...KEY, name: 'user:me' }, { header: {}, body: 'mine' })
   await store.close()
   const out = await lango(['sessions', 'export', '--all', '-o', 'all.jsonl', '--store', 'sqlite:./one.db'], {
     cwd,
@@ -31,12 +31,12 @@ test('artifacts are exported with their session, and imported again', async () =
   const again = await lango(['lint', 'all.jsonl'], { cwd })
   expect(again.code).toBe(0)
   const copy = await openStore(`sqlite:${join(cwd, 'two.db')}`)
-  expect(await copy.artifacts?.list(KEY)).toEqual(['plan', 'user:me'])
-  expect(await copy.artifacts?.versions({ ...KEY, name: 'plan' })).toHaveLength(3)
-  expect((await copy.artifacts?.load({ ...KEY, name: 'plan' }))?.body).toBe('a\0\ud800')
-  expect((await copy.artifacts?.load({ ...KEY, name: 'plan' }, 1))?.body.length).toBe(600_000)
-  expect(await copy.artifacts?.versions({ ...KEY, name: 'user:me' })).toHaveLength(1)
-  expect(await copy.artifacts?.list({ ...KEY, sessionId: 's2' })).toEqual(['user:me'])
+  expect(await copy.artifacts.list(KEY)).toEqual(['plan', 'user:me'])
+  expect(await copy.artifacts.versions({ ...KEY, name: 'plan' })).toHaveLength(3)
+  expect((await copy.artifacts.load({ ...KEY, name: 'plan' }))?.body).toBe('a\0\ud800')
+  expect((await copy.artifacts.load({ ...KEY, name: 'plan' }, 1))?.body.length).toBe(600_000)
+  expect(await copy.artifacts.versions({ ...KEY, name: 'user:me' })).toHaveLength(1)
+  expect(await copy.artifacts.list({ ...KEY, sessionId: 's2' })).toEqual(['user:me'])
   await copy.close()
 })
 

@@ -26,7 +26,7 @@ test('the question of a waiting run is asked, answered, and left alone when the 
   const answered = start({ args, cwd: folder })
   await answered.waitFor('It leaves the building.')
   answered.type('o')
-  await eventually(async () => (await store.runs.signalled?.([runId])) ?? []).toEqual([runId])
+  await eventually(() => store.runs.signalled([runId])).toEqual([runId])
   expect(await store.runs.takeSignals(runId)).toMatchObject([{ callId: 'call-1', answer: 'once' }])
   await store.close()
 })

@@ -113,7 +113,7 @@ test('a restore keeps the earlier database, and refuses a database in use and wh
   expect(other).toMatchObject({ code: 1, stderr: expect.stringContaining('not one of Lango') })
   await copyFile(join(cwd, 'copy.db'), join(cwd, 'newer.db'))
   const newer = new DatabaseSync(join(cwd, 'newer.db'))
-  newer.exec('INSERT INTO lango_schema (version) VALUES (9999)')
+  newer.exec("INSERT INTO lango_schema (version, digest) VALUES (9999, 'later')")
   newer.close()
   const unknown = await restored(['newer.db', '--yes'], { cwd })
   expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining('schema version 9999') })
@@ -123,6 +123,35 @@ test('a restore keeps the earlier database, and refuses a database in use and wh
   const { kept } = JSON.parse(done.stdout) as { kept: string }
   expect(await contents(cwd, 'lango.db')).toEqual(['secret 0', 'secret 1'])
   expect(await contents(cwd, kept)).toEqual(['secret 0', 'secret 1', 'later 0'])
+})
+
+test('a database of a development version is neither opened, copied nor restored, and a backup replaces it', async () => {
+  const cwd = await temporaryFolder()
+  for (const name of ['seed.db', 'lango.db']) await fill(`sqlite:${join(cwd, name)}`, 1)
+  await lango(['backup', 'copy.db', '--store', 'sqlite:seed.db'], { cwd })
+  const database = new DatabaseSync(join(cwd, 'lango.db'))
+  database.exec("UPDATE lango_schema SET digest = 'other'")
+  database.close()
+  await copyFile(join(cwd, 'lango.db'), join(cwd, 'early.db'))
+  await writeFile(join(cwd, 'mine.db'), 'mine')
+  const refusals = await Promise.all([
+    lango(['sessions', 'list'], { cwd }),
+    lango(['backup', 'mine.db', '--force'], { cwd }),
+    restored(['early.db', '--yes', '--store', 'sqlite:seed.db'], { cwd }),
+  ])
+  for (const refused of refusals)
+    expect(refused).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('written by a development version of Lango before its first release'),
+    })
+  expect(await readFile(join(cwd, 'mine.db'), 'utf8')).toBe('mine')
+  expect(await contents(cwd, 'seed.db')).toEqual(['secret 0'])
+  const early = await readFile(join(cwd, 'early.db'))
+  expect(await readFile(join(cwd, 'lango.db'))).toEqual(early)
+  const { code, stdout } = await restored(['copy.db', '--yes', '--json'], { cwd })
+  expect(code).toBe(0)
+  expect(await readFile((JSON.parse(stdout) as { kept: string }).kept)).toEqual(early)
+  expect(await contents(cwd, 'lango.db')).toEqual(['secret 0'])
 })
 
 test('lango backup and restore of PostgreSQL print what to run, without the password, and exit with 3', async () => {

@@ -8,7 +8,6 @@ import { examine } from '../../src/cli/doctor/treat-sessions.js'
 import { PROFILES } from '../../src/provider/repair/profile.js'
 import { createRuntime } from '../../src/runtime/runtime.js'
 import type { Message } from '../../src/session/message.js'
-import { MemoryStore } from '../../src/store/memory-store.js'
 import { openStore } from '../../src/store/open-store.js'
 import { ScriptedProvider, type ScriptStep } from '../../src/testing/scripted-provider.js'
 import { MULTI_TOOL_PLAY } from '../support/multi-tool-play.js'
@@ -194,7 +193,7 @@ test('lango doctor --all checks the sessions of every app, and with --app those 
 })
 
 test('lango doctor finds no problem in sessions that Lango wrote: parallel calls, chains, thoughts, transfers', async () => {
-  const store = new MemoryStore()
+  const store = await openStore('memory:')
   const steps: ScriptStep[] = [
     ...MULTI_TOOL_PLAY,
     { text: 'Ask the other. ', toolCalls: [{ name: 'transfer_to_agent', args: { agentName: 'helper' } }] },
@@ -356,7 +355,7 @@ test('lango doctor --offline connects to nothing, and names the demo where no ke
   expect(of('keys')).toMatchObject({ status: 'warn', fix: expect.stringContaining('API_KEY') })
 })
 
-test('lango doctor reads a store and changes nothing: older, newer, and not a database', async () => {
+test('lango doctor reads a store and changes nothing: current, newer, of a development version, and not a database', async () => {
   const folder = await temporaryFolder()
   const path = join(folder, 'lango.db')
   await (await openStore(`sqlite:${path}`)).close()
@@ -365,10 +364,20 @@ test('lango doctor reads a store and changes nothing: older, newer, and not a da
 
   const { DatabaseSync } = await import('@photostructure/sqlite')
   const database = new DatabaseSync(path)
-  database.exec('INSERT INTO lango_schema (version) VALUES (999)')
+  database.exec("INSERT INTO lango_schema (version, digest) VALUES (999, 'later')")
   database.close()
   const newer = await installation({ store: `sqlite:${path}` }, { offline: true })
   expect(newer.of('store')).toMatchObject({ status: 'fail', fix: expect.stringContaining('Update Lango') })
+
+  const early = new DatabaseSync(path)
+  early.exec("UPDATE lango_schema SET digest = 'other'")
+  early.close()
+  const development = await installation({ store: `sqlite:${path}` }, { offline: true })
+  expect(development.of('store')).toMatchObject({
+    status: 'fail',
+    message: expect.stringContaining('written by a development version of Lango before its first release'),
+    fix: 'Set store to another file or database.',
+  })
 
   const other = join(folder, 'other.db')
   await writeFile(other, 'this is no database, and it is long enough to be taken for one'.repeat(40))

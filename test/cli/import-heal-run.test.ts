@@ -3,7 +3,6 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { heal } from '../../src/runtime/heal/heal.js'
 import { createRuntime } from '../../src/runtime/runtime.js'
 import type { Message } from '../../src/session/message.js'
-import { MemoryStore } from '../../src/store/memory-store.js'
 import { openStore } from '../../src/store/open-store.js'
 import { startStrictProvider } from '../../src/testing/start-strict-provider.js'
 import { PROFILE_FACTS } from '../../src/testing/strict/profile.js'
@@ -57,7 +56,7 @@ const SAMPLE = new Set([2, 9, 17, 29, 44, 58])
 const rows = MALFORMED_HISTORIES.filter(({ row }) => SAMPLE.has(row))
 
 test.each(rows)('row $row, healed, continues with every model: $title', async ({ row, history }) => {
-  const store = new MemoryStore()
+  const store = await openStore('memory:')
   const key = { appName: 'lango', userId: 'ann', sessionId: `row-${row}` }
   await store.createSession(key)
   for (const message of heal(storedHistory(signHistory(history))).messages)
@@ -70,7 +69,7 @@ test.each(['gemini-3-strict', 'openai-responses', 'anthropic-4.6', 'mistral'] as
   async profile => {
     const server = await startStrictProvider({ profile, script: () => ({ text: 'Fine.' }) })
     onTestFinished(() => server.close())
-    const store = new MemoryStore()
+    const store = await openStore('memory:')
     const runtime = await createRuntime({
       store,
       providers: { it: providerFor(profile, server.baseUrl) },

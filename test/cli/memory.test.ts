@@ -27,8 +27,8 @@ test('lango memory lists, shows, forgets, rebuilds and exports notes', async () 
       origin: 'a/b',
     },
   })
-  await store.memory?.observe(key, { observations: [note('A roof leaks', 1), note('Repair wanted', 2)] })
-  await store.memory?.observe(key, { supersedes: [1], observations: [note('The roof leaks', 1)] })
+  await store.memory.observe(key, { observations: [note('A roof leaks', 1), note('Repair wanted', 2)] })
+  await store.memory.observe(key, { supersedes: [1], observations: [note('The roof leaks', 1)] })
   await store.close()
   const list = await call('list', 's1')
   expect(list.stdout).toBe(

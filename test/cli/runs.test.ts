@@ -18,7 +18,7 @@ async function storeWithRuns() {
   const ended = JSON.parse(first.stdout.split('\n')[0] ?? '').runId as string
   const queued = randomUUID()
   const store = await openStore(url)
-  await store.queueRun?.({
+  await store.queueRun({
     key: { appName: 'lango', userId: 'user', sessionId: 's1' },
     runId: queued,
     message: { role: 'user', author: 'user', content: 'Later', timestamp: Date.now() },

@@ -108,7 +108,7 @@ test('an export names what a session has in addition to its messages', async () 
   const [message, ...others] = stored(CONVERSATION)
   const first = { ...message, invocationId: 'i-1', branch: 'root.helper' } as Message
   const store = await storeWith([first, ...others], { title: 'Holidays', state: { city: 'Rome' } })
-  await store.artifacts?.save({ ...KEY, name: 'a.txt' }, {
+  await store.artifacts.save({ ...KEY, name: 'a.txt' }, {
     header: { mimeType: 'text/plain' },
     body: 'aGk=',
   } as never)

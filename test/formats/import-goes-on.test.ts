@@ -6,7 +6,6 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { importSessions } from '../../src/cli/sessions-import.js'
 import { appendAll } from '../../src/session/session-pages.js'
-import { MemoryStore } from '../../src/store/memory-store.js'
 import { openStore } from '../../src/store/open-store.js'
 import { mintSignature } from '../../src/testing/strict/mint-signature.js'
 import { STRICT_PROFILES, type StrictProfile } from '../../src/testing/strict/profile.js'
@@ -122,7 +121,7 @@ function withoutSecondResult({ role, content }: { role: string; content: readonl
   return { role, content: role === 'tool' ? content.slice(0, 1) : content }
 }
 
-const memory = new MemoryStore()
+const memory = await openStore('memory:')
 
 /** Imports a file and expects a broken session that can be healed and continued with each of the profiles. */
 async function expectImportContinues(

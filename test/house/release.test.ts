@@ -5,9 +5,8 @@ import { accessSync, constants, cpSync, mkdirSync, readFileSync, writeFileSync }
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { releaseProblems, schemaIn } from '../../scripts/check-release.mjs'
+import { releaseProblems } from '../../scripts/check-release.mjs'
 import { packageProblems } from '../../scripts/package-files.mjs'
-import { KNOWN_VERSION } from '../../src/store/migrations.js'
 import { langoProcess } from '../cli/lango.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 
@@ -53,8 +52,6 @@ const release = {
   manifest: { version: '0.2.0', repository: { type: 'git' } },
   lock: { version: '0.2.0' },
   changelog: '# Changelog\n\n## [Unreleased]\n\n## [0.2.0] - 2026-12-01\n\n### Added\n\n- More.\n',
-  schema: 12,
-  fixtures: ['v11.db.gz', 'v12.db.gz'],
 }
 
 test('a version may be published when its number is in the tag, both manifests and a dated section of the changelog', () => {
@@ -69,13 +66,8 @@ test.each([
   ['no entry', 'v0.2.0', { ...release, changelog: '## [0.2.0] - 2026-12-01\n' }],
   ['no date', 'v0.2.0', { ...release, changelog: '## [0.2.0]\n\n- More.\n' }],
   ['[Unreleased]', 'v0.2.0', { ...release, changelog: `## [Unreleased]\n\n- Else.\n\n${release.changelog}` }],
-  ['no database of schema 13', 'v0.2.0', { ...release, schema: 13 }],
 ])('a release is refused: %s', (words, tag, wrong) => {
   expect(releaseProblems(tag, wrong)).toEqual([expect.stringContaining(words)])
-})
-
-test('the version of the schema is read from the sources', () => {
-  expect(schemaIn(read('src/store/migrations.ts'))).toBe(KNOWN_VERSION)
 })
 
 test('the release workflow publishes with provenance, without a token, after the checks of the version', () => {

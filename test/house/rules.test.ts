@@ -156,9 +156,19 @@ test.each([
   ['no-leftover', '// TO' + 'DO later\n'],
   ['no-skipped-test', 'test.' + "skip('x', () => {})\n"],
   ['no-tests-side-by-side', "import { onTestFinished } from 'vitest'\ntest." + "concurrent('x', () => {})\n"],
+  ['no-dialect-name', "if (dialect.name === 'mysql') use()\n"],
+  ['no-dialect-name', "const isServer = name === 'postgres'\n"],
+  ['no-dialect-name', "const isFile = name !== 'sqlite'\n"],
+  ['no-dialect-name', 'function place({ now, name }: Dialect): string {\n'],
+  ['no-dialect-name', 'if (database.dialect instanceof PostgresDialect) use()\n'],
 ])('the code rules refuse %s', (rule, text) => {
   write({ 'src/a.ts': text })
   expect(checkHouse(tree).join('\n')).toContain(rule)
+})
+
+test('the code rules allow to compare the driver that a URL names', () => {
+  write({ 'src/a.ts': "export const isServer = location.driver === 'postgres'\n" })
+  expect(checkHouse(tree)).toEqual([])
 })
 
 test('the code rules allow concurrent tests that take hooks from their own context', () => {

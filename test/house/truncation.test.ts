@@ -41,11 +41,7 @@ test('every truncation goes through fitToBudget', () => {
     'src/session/budget.ts',
   ])
   // The first one is the example in its own comment.
-  expect(filesWith(/\btokenBudgetTruncate\(/)).toEqual([
-    'src/session/budget.ts',
-    'src/store/memory-sessions.ts',
-    'src/store/sql-load.ts',
-  ])
+  expect(filesWith(/\btokenBudgetTruncate\(/)).toEqual(['src/session/budget.ts', 'src/store/sql-load.ts'])
 })
 
 test('one file decides what starts a turn', () => {

@@ -45,7 +45,7 @@ describe.each(DRIVERS)("ADK's memory tools in $name", driver => {
       { appName, userId: 'bob' },
     ])
       await expect
-        .poll(async () => (await place.store.memory?.countTerms(scope, []))?.documents, { timeout: 60_000 })
+        .poll(async () => (await place.store.memory.countTerms(scope, [])).documents, { timeout: 60_000 })
         .toBe(2)
     await runtime.runAndCollect({ sessionId: 'three', userId: 'ann', text: 'What is my dog called?' })
     const found = JSON.stringify(results().at(-1))

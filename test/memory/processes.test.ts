@@ -31,14 +31,14 @@ for (const driver of SHARED_DRIVERS) {
       const said = (_: unknown, index: number) => ({
         ...{ role: 'user', content: `Message ${index} about topic${index} and more`, timestamp: index },
       })
-      await store.appendMessages?.(key, Array.from({ length: MESSAGES }, said))
+      await store.appendMessages(key, Array.from({ length: MESSAGES }, said))
       const args = [started.url, JSON.stringify(key)]
       for (const lines of [1, 3, 5, 8]) {
         const child = runScript('keep-memory.ts', args)
         await child.untilLines(lines)
         child.process.kill('SIGKILL')
         await child.ended
-        check(await observed(), (await store.memory?.progress(key))?.observedSeq ?? 0)
+        check(await observed(), (await store.memory.progress(key))?.observedSeq ?? 0)
       }
       // Two at once, each killed while it reflects.
       const reflecting = [runScript('keep-memory.ts', args), runScript('keep-memory.ts', args)]
@@ -50,7 +50,7 @@ for (const driver of SHARED_DRIVERS) {
         }
         child.process.kill('SIGKILL')
         await child.ended
-        check(await observed(), (await store.memory?.progress(key))?.observedSeq ?? 0)
+        check(await observed(), (await store.memory.progress(key))?.observedSeq ?? 0)
       }
       const children = [runScript('keep-memory.ts', args), runScript('keep-memory.ts', args)]
       for (const child of children) {
@@ -58,7 +58,7 @@ for (const driver of SHARED_DRIVERS) {
         expect(child.errors()).toBe('')
         expect(child.lines.at(-1)).toBe('done')
       }
-      const progress = await store.memory?.progress(key)
+      const progress = await store.memory.progress(key)
       // The last message began the current turn.
       expect(progress).toMatchObject({ observedSeq: MESSAGES - 1, indexedSeq: MESSAGES })
       const all = await observed()
@@ -66,7 +66,7 @@ for (const driver of SHARED_DRIVERS) {
       expect(all.some(({ text }) => text.startsWith('joined '))).toBe(true)
 
       function observed(): Promise<StoredObservation[]> {
-        return store.memory?.readObservations(key) ?? Promise.resolve([])
+        return store.memory.readObservations(key)
       }
 
       /** Every message up to the last observed one in exactly one range, and no successor that does not exist. */

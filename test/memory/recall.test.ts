@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { indexSession, type MemoryCapableStore } from '../../src/memory/index-session.js'
+import { indexSession } from '../../src/memory/index-session.js'
 import { withTerms } from '../../src/memory/observer.js'
 import { recall } from '../../src/memory/recall.js'
 import type { SessionKey } from '../../src/session/message.js'
@@ -22,7 +22,7 @@ const TALK = [
 describe.each(DRIVERS)('recall in $name', driver => {
   const place = useStore(driver)
 
-  const opened = () => place.store as MemoryCapableStore
+  const opened = () => place.store
 
   async function talk(key: SessionKey = newKey()): Promise<SessionKey> {
     await place.store.createSession(key)
@@ -101,7 +101,7 @@ describe.each(DRIVERS)('recall in $name', driver => {
     const rows = Array.from({ length: 300 }, (_, index) => ({
       ...{ role: 'user', content: `message about topic${index}`, timestamp: index },
     }))
-    await place.store.appendMessages?.(key, rows)
+    await place.store.appendMessages(key, rows)
     const steps: number[] = []
     const onProgress = ({ indexed }: { indexed: number }) => void steps.push(indexed)
     await Promise.all([

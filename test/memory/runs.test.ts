@@ -2,7 +2,6 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { AgentError } from '../../src/errors.js'
 import { createRuntime, type Runtime } from '../../src/index.js'
 import { silentLogger } from '../../src/logger.js'
-import type { MemoryCapableStore } from '../../src/memory/index-session.js'
 import { MemoryKeeper } from '../../src/memory/memory-keeper.js'
 import type { Observer } from '../../src/memory/observer.js'
 import type { GenerateRequest } from '../../src/provider/provider.js'
@@ -68,7 +67,7 @@ describe.each(DRIVERS)('runs with memory in $name', driver => {
   /** The notes are taken beside the runs: waits until they are there. */
   async function noted(sessionId: string, least: number): Promise<void> {
     await expect
-      .poll(async () => (await place.store.memory?.progress(KEY(sessionId)))?.observedSeq ?? 0, {
+      .poll(async () => (await place.store.memory.progress(KEY(sessionId)))?.observedSeq ?? 0, {
         timeout: 60_000,
       })
       .toBeGreaterThanOrEqual(least)
@@ -78,7 +77,7 @@ describe.each(DRIVERS)('runs with memory in $name', driver => {
     const { runtime, main, sessionId } = await start({})
     await talk(runtime, sessionId, 8)
     expect(main.requests.at(-1)?.tools).toBeUndefined()
-    expect(await place.store.memory?.progress(KEY(sessionId))).toMatchObject({
+    expect(await place.store.memory.progress(KEY(sessionId))).toMatchObject({
       indexedSeq: 0,
       observedSeq: 0,
     })
@@ -106,7 +105,7 @@ describe.each(DRIVERS)('runs with memory in $name', driver => {
     tier,
     async () => {
       const { keeper, key, add } = await keep()
-      const observed = async () => (await place.store.memory?.progress(key))?.observedSeq
+      const observed = async () => (await place.store.memory.progress(key))?.observedSeq
       for (let turn = 0; turn < 12; turn++) {
         await add(2)
         await keeper.work(key)
@@ -142,7 +141,7 @@ describe.each(DRIVERS)('runs with memory in $name', driver => {
     })
     const key = KEY(`kept-${driver.name}-${sessions++}`)
     const keeper = new MemoryKeeper({
-      store: listed as MemoryCapableStore,
+      store: listed,
       logger: silentLogger,
       budgetTokens: 1000,
       canRecall: true,
@@ -265,7 +264,7 @@ describe.each(DRIVERS)('runs with memory in $name', driver => {
       const { runtime, sessionId } = await start({ memory: { observer: 'notes/any' } }, () => answer)
       await talk(runtime, sessionId, 9)
       expect((await runtime.messages(KEY(sessionId))).length).toBe(18)
-      const observations = (await place.store.memory?.readObservations(KEY(sessionId))) ?? []
+      const observations = await place.store.memory.readObservations(KEY(sessionId))
       expect(observations.filter(({ origin }) => origin !== 'digest')).toEqual([])
     },
   )
@@ -297,13 +296,13 @@ describe.each(DRIVERS)('runs with memory in $name', driver => {
     await expect
       .poll(
         async () => {
-          const all = (await place.store.memory?.readObservations(KEY(sessionId))) ?? []
+          const all = await place.store.memory.readObservations(KEY(sessionId))
           return all.filter(({ text }) => text === 'All of it.').length
         },
         { timeout: 60_000 },
       )
       .toBeGreaterThan(0)
-    const all = (await place.store.memory?.readObservations(KEY(sessionId))) ?? []
+    const all = await place.store.memory.readObservations(KEY(sessionId))
     const joined = all.find(({ text }) => text === 'All of it.')
     expect(all.filter(({ supersededBy }) => supersededBy === joined?.number).length).toBeGreaterThan(1)
     expect(joined?.fromSeq).toBe(1)

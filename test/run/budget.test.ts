@@ -351,9 +351,9 @@ test.each([
     await runtime.runAndCollect({ sessionId: 's', text: `${turn} ${text}` })
   const key = { appName: 'lango', userId: 'user', sessionId: 's' }
   await expect
-    .poll(async () => (await runtime.store.memory?.progress(key))?.observedSeq ?? 0, { timeout: 60_000 })
+    .poll(async () => (await runtime.store.memory.progress(key))?.observedSeq ?? 0, { timeout: 60_000 })
     .toBeGreaterThan(0)
-  const lines = (await runtime.store.spending?.usage({ appName: 'lango' })) ?? []
+  const lines = await runtime.store.spending.usage({ appName: 'lango' })
   const memory = lines.find(({ kind }) => kind === 'memory')
   if (isPaid) expect(memory?.usage.cost).toBeGreaterThan(0)
   expect(billed.peak()).toBeLessThanOrEqual(perSessionUsd)

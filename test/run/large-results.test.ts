@@ -54,7 +54,7 @@ test.each([
   const store = await newStore()
   const runtime = await runtimeOn(store, { executed: 0, read: [] }, size)
   await runtime.runAndCollect({ sessionId: 's', runId: RUN, text: 'Dump it.' })
-  const [first, second] = (await store.runs.readCalls?.(RUN)) ?? []
+  const [first, second] = await store.runs.readCalls(RUN)
   expect([first?.status, second?.status]).toEqual(['done', 'done'])
   expect(first?.result).toEqual(expected)
   await runtime.close()

@@ -81,7 +81,7 @@ async function ticksOf(
 ): Promise<number[]> {
   const key = { appName, userId, sessionId }
   // In this order: a run that is released in between is read twice.
-  const later = (await store.runs.listUnfinished?.({ appName, key, scheduled: 'only' })) ?? []
+  const later = await store.runs.listUnfinished({ appName, key, scheduled: 'only' })
   const runs = new Map([...later, ...(await store.runs.listRuns(key))].map(run => [run.runId, run]))
   return Array.from(runs.values(), ({ dueAt = 0 }) => dueAt).sort((one, other) => one - other)
 }
@@ -204,7 +204,7 @@ describe.each(Object.keys(PLACES))('on %s', place => {
     const ticks = [ELEVEN, ELEVEN + 3 * HOUR + 30 * MINUTE]
     expect(await ticksOf(runtime.store, schedule.session)).toEqual(ticks)
     await process([], ELEVEN + 4 * HOUR)
-    expect(await runtime.store.schedules?.read('lango')).toEqual([])
+    expect(await runtime.store.schedules.read('lango')).toEqual([])
     await process([other], ELEVEN + 9 * HOUR)
     expect(await ticksOf(runtime.store, schedule.session)).toEqual(ticks)
   })

@@ -1,9 +1,12 @@
 // Simulated processes over one store with a virtual clock: crashes, pauses and failures at every boundary, by seed.
 // `npm run simulate` runs as many simulations as one likes.
 import { expect, test } from 'vitest'
+import { Random } from '../../chaos/random.js'
+import { Clock, installVirtualTime, type Owner, ownerScope, useClock } from '../../simulate/clock.js'
 import { MUTATIONS } from '../../simulate/mutations.js'
 import { type SimulationOptions, type SimulationReport, simulate } from '../../simulate/run-simulation.js'
-import { MemoryStore } from '../../src/store/memory-store.js'
+import { openSqlStore } from '../../src/store/sql-store.js'
+import { createMemoryDatabase } from '../../src/store/sqlite-memory.js'
 import { LONG } from '../support/tiers.js'
 
 /** Seeds of the general simulations: `npm test` takes the first ones, `npm run test:long` the others. */
@@ -98,6 +101,12 @@ test('the outcome of an earlier execution stays unknown when processes crash, fa
   expectNoProblems(await reportsOf(['6960'], { ...confirmed, actions: ['crash', 'fail'] }))
 })
 
+test('a process that was frozen after it had stored the start of a payment does not pay without its lease', {
+  timeout: 900_000,
+}, async () => {
+  expectNoProblems(await reportsOf(['500131'], { mostFaults: 12, confirmations: true }))
+})
+
 test('no payment is made twice when processes crash, fail and pause repeatedly, with many more seeds', {
   ...LONG,
   timeout: 900_000,
@@ -156,19 +165,29 @@ test.each(MUTATIONS)('the simulations find the mistake %s', { timeout: 300_000 }
   expect(mutation in expected ? expected[mutation as keyof typeof expected] : ['doubled']).toContain(kinds[0])
 })
 
-test('two memory stores that share their content have separate leases', async () => {
-  const key = { appName: 'lango', userId: 'user', sessionId: 's' }
-  const one = new MemoryStore()
-  const other = new MemoryStore({ shares: one })
-  await one.createSession(key)
-  const lease = await one.acquireLease(key)
-  await expect(other.acquireLease(key)).rejects.toMatchObject({ code: 'session-busy' })
-  await lease.release()
-  const next = await other.acquireLease(key)
-  await other.appendMessage(key, { role: 'user', content: 'Hello', timestamp: 0 }, { fence: next.fence })
-  expect((await one.readMessages(key)).map(({ content }) => content)).toEqual(['Hello'])
-  await other.close()
-  expect(next.lost.aborted).toBe(true)
-  await expect(one.acquireLease(key)).resolves.toBeDefined()
-  await one.close()
+test('a write that a crashed process has not committed is lost, and delays no other process', async () => {
+  const clock = new Clock(new Random('crash'))
+  const restore = installVirtualTime()
+  const database = await createMemoryDatabase(() => clock.wallMs())
+  const [one, other] = [await openSqlStore(database.open()), await openSqlStore(database.open())]
+  const create = (owner: Owner, store: typeof one) =>
+    ownerScope.run(owner, () => store.createSession(keyOf(owner)))
+  try {
+    useClock(clock)
+    void create(CRASHED, one)
+    const created = create(ALIVE, other)
+    await clock.run(() => false, 1000)
+    expect(await created).toMatchObject({ key: keyOf(ALIVE), createdAt: clock.wallMs() })
+    expect(await other.describeSession(keyOf(CRASHED))).toBeUndefined()
+  } finally {
+    restore()
+    database.close()
+  }
 })
+
+const ALIVE: Owner = { name: 'alive', isCrashed: false, pausedUntil: 0 }
+const CRASHED: Owner = { name: 'crashed', isCrashed: true, pausedUntil: 0 }
+
+function keyOf({ name }: Owner) {
+  return { appName: 'lango', userId: 'user', sessionId: name }
+}

@@ -1,10 +1,12 @@
 // The store fails while a tool has run and its result is not stored: the ledger does not lose the call.
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { AgentError } from '../../src/errors.js'
 import type { RunEvent } from '../../src/run/run-event.js'
 import { createRuntime } from '../../src/runtime/runtime.js'
 import type { SessionStore } from '../../src/session/session-store.js'
 import { openStore } from '../../src/store/open-store.js'
+import { openSqlStore } from '../../src/store/sql-store.js'
+import { createMemoryDatabase } from '../../src/store/sqlite-memory.js'
 import { ScriptedProvider, type ScriptStep } from '../../src/testing/scripted-provider.js'
 import { defineTool } from '../../src/tool.js'
 import { crashable } from '../support/crashable-store.js'
@@ -105,8 +107,8 @@ test('a result is stored in the ledger and in the history when the store is back
   const events = await run()
   expect(failed()).toBe(UNTIL_ANSWERED)
   expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'error' })
-  const rows = await store.runs.readCalls?.(events[0]?.runId ?? '')
-  expect(rows?.map(({ tool, status }) => `${tool} ${status}`)).toEqual(['pay done', 'read done'])
+  const rows = await store.runs.readCalls(events[0]?.runId ?? '')
+  expect(rows.map(({ tool, status }) => `${tool} ${status}`)).toEqual(['pay done', 'read done'])
   const messages = await store.readMessages(KEY)
   expect(messages.at(-1)?.toolCalls?.map(({ output }) => output)).toEqual(['{"paid":1}', '{"balance":1}'])
 })
@@ -117,8 +119,8 @@ test('a store that is away for a few writes does not end the run, and every call
   expect(failed()).toBe(4)
   expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop', text: 'Done.' })
   expect(paid()).toBe(2)
-  const rows = await store.runs.readCalls?.(events[0]?.runId ?? '')
-  expect(rows?.map(({ tool, status }) => `${tool} ${status}`)).toEqual(['pay done', 'read done', 'pay done'])
+  const rows = await store.runs.readCalls(events[0]?.runId ?? '')
+  expect(rows.map(({ tool, status }) => `${tool} ${status}`)).toEqual(['pay done', 'read done', 'pay done'])
   expect(await store.readMessages(KEY)).toHaveLength(6)
 })
 
@@ -148,7 +150,7 @@ test('the start of a call whose acknowledgement was lost is counted once', async
   onTestFinished(() => runtime.close())
   const runId = '00000000-0000-4000-8000-00000000000a'
   await runtime.runAndCollect({ sessionId: 's', text: 'Pay.', runId }).catch(() => undefined)
-  const [row] = (await opened.runs.readCalls?.(runId)) ?? []
+  const [row] = await opened.runs.readCalls(runId)
   expect(lost).toBe(1)
   expect(row).toMatchObject({ attempt: 1 })
   expect(paid).toBeLessThanOrEqual(1)
@@ -200,8 +202,8 @@ test('a call is unknown, and a repeated one not executed, when the store is not 
   const again = await run()
   expect(again.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop' })
   expect(paid()).toBe(1)
-  const rows = await store.runs.readCalls?.(events[0]?.runId ?? '')
-  expect(rows?.find(({ tool }) => tool === 'pay')?.status).toBe('unknown')
+  const rows = await store.runs.readCalls(events[0]?.runId ?? '')
+  expect(rows.find(({ tool }) => tool === 'pay')?.status).toBe('unknown')
 })
 
 test('a call does not stay open when the store is back between the last message and the last event', async () => {
@@ -210,8 +212,8 @@ test('a call does not stay open when the store is back between the last message 
   const events = await run()
   await run()
   expect(paid()).toBe(1)
-  const rows = await store.runs.readCalls?.(events[0]?.runId ?? '')
-  expect(rows?.find(({ tool }) => tool === 'pay')?.status).toBe('unknown')
+  const rows = await store.runs.readCalls(events[0]?.runId ?? '')
+  expect(rows.find(({ tool }) => tool === 'pay')?.status).toBe('unknown')
 })
 
 test('a call is unknown, and a repeated one not executed, when the lease is lost while its tool runs', async () => {
@@ -223,7 +225,8 @@ test('a call is unknown, and a repeated one not executed, when the lease is lost
       const run = await openRun(...args)
       if (losing.signal.aborted || !('lease' in run)) return run
       const release = () => run.lease.release()
-      return { ...run, lease: { key: KEY, fence: run.lease.fence, lost: losing.signal, release } }
+      const released = () => run.lease.released()
+      return { ...run, lease: { key: KEY, fence: run.lease.fence, lost: losing.signal, release, released } }
     },
   })
   let paid = 0
@@ -250,8 +253,45 @@ test('a call is unknown, and a repeated one not executed, when the lease is lost
   expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'error' })
   await runtime.runAndCollect({ sessionId: 's', text: 'Pay.' })
   expect(paid).toBe(1)
-  const [row] = (await store.runs.readCalls?.(events[0]?.runId ?? '')) ?? []
+  const [row] = await store.runs.readCalls(events[0]?.runId ?? '')
   expect(row?.status).toBe('unknown')
+})
+
+test('a tool is not called when its process was frozen after the start was stored and lost its lease meanwhile', async () => {
+  let frozenMs = 0
+  const database = await createMemoryDatabase(() => Date.now() + frozenMs)
+  const [opened, other] = [await openSqlStore(database.open()), await openSqlStore(database.open())]
+  const steady = performance.now.bind(performance)
+  vi.spyOn(performance, 'now').mockImplementation(() => steady() + frozenMs)
+  onTestFinished(async () => {
+    vi.restoreAllMocks()
+    await Promise.all([opened.close(), other.close()])
+  })
+  const store = faultyStore(opened, {
+    runs: {
+      saveStep: async (saveStep, step) => {
+        const saved = await saveStep(step)
+        if (frozenMs > 0 || !step.calls?.some(({ status }) => status === 'started')) return saved
+        frozenMs = 60_000
+        await other.acquireLease(KEY, { ttlMs: 600_000 })
+        return saved
+      },
+    },
+  })
+  const execute = vi.fn(() => ({ paid: true }))
+  const pay = defineTool({ name: 'pay', description: 'Pays.', parameters: { type: 'object' }, execute })
+  const steps = [{ toolCalls: [{ id: 'c1', ...PAY }] }, { text: 'Done.' }]
+  const runtime = await createRuntime({
+    runs: { resume: false },
+    store,
+    providers: { play: new ScriptedProvider(steps, { id: 'play' }) },
+    agent: { name: 'root', model: 'play/m', tools: [pay] },
+  })
+  onTestFinished(() => runtime.close())
+  await expect(runtime.runAndCollect({ sessionId: 's', text: 'Pay.' })).rejects.toMatchObject({
+    code: 'lease-lost',
+  })
+  expect(execute).not.toHaveBeenCalled()
 })
 
 test.each([
@@ -340,6 +380,6 @@ test('a repeated call is not executed when a resumed run cannot store that its o
   expect(failed()).toBe(1)
   await runtime.runAndCollect({ sessionId: 's', text: 'Pay.' })
   expect(paid).toBe(1)
-  const [row] = (await store.runs.readCalls?.(runId)) ?? []
+  const [row] = await store.runs.readCalls(runId)
   expect(row?.status).toBe('unknown')
 })

@@ -53,7 +53,7 @@ async function run(runtime: Runtime, input: { text?: string; parts?: object[] } 
 }
 
 async function rowsOf({ store }: Pick<Runtime, 'store'>, events: readonly RunEvent[]) {
-  return ((await store.runs.readCalls?.(events[0]?.runId ?? '')) ?? []).map(
+  return (await store.runs.readCalls(events[0]?.runId ?? '')).map(
     ({ tool, callId, effect, status, attempt, result }) => ({
       tool,
       callId,

@@ -3,7 +3,6 @@ import { AgentTool, LlmAgent } from '@google/adk'
 import { expect, onTestFinished, test } from 'vitest'
 import { ToolAdapter } from '../../src/adk/agent/tool-adapter.js'
 import { AgentError } from '../../src/errors.js'
-import { silentLogger } from '../../src/logger.js'
 import type { GenerateRequest } from '../../src/provider/provider.js'
 import type { RunEvent } from '../../src/run/run-event.js'
 import type { RuntimeOptions } from '../../src/runtime/options.js'
@@ -87,8 +86,8 @@ async function run(runtime: Runtime, text = 'Go.'): Promise<RunEvent[]> {
 const unknowns = (events: readonly RunEvent[]) =>
   events.flatMap(event => (event.type === 'tool-unknown' ? event : []))
 
-async function rowsOf(store: SessionStore, events: readonly RunEvent[]): Promise<ToolCallRecord[]> {
-  return (await store.runs.readCalls?.(events[0]?.runId ?? '')) ?? []
+function rowsOf(store: SessionStore, events: readonly RunEvent[]): Promise<ToolCallRecord[]> {
+  return store.runs.readCalls(events[0]?.runId ?? '')
 }
 
 /** A session whose process ended while a call of `pay` was executed. */
@@ -126,7 +125,7 @@ async function repeatAfterCrash(
     events.push(event)
     onEvent?.(event, runtime)
   }
-  const [earlier] = (await crashed.store.runs.readCalls?.(crashed.runId)) ?? []
+  const [earlier] = await crashed.store.runs.readCalls(crashed.runId)
   const [own] = await rowsOf(crashed.store, events)
   return { ...crashed, runtime, provider, executed: seen, events, earlier, own }
 }
@@ -134,7 +133,7 @@ async function repeatAfterCrash(
 test('a call that changes something is stored before and after its tool runs; one that only reads, with its messages', async () => {
   const during: unknown[] = []
   const look = async () => {
-    const rows = (await store.runs.readCalls?.(runId)) ?? []
+    const rows = await store.runs.readCalls(runId)
     during.push(rows.map(({ tool, status, attempt }) => [tool, status, attempt]))
     return { ok: true }
   }
@@ -153,7 +152,7 @@ test('a call that changes something is stored before and after its tool runs; on
       ['find', 'intent', 0],
     ],
   ])
-  expect(await store.runs.readCalls?.(runId)).toMatchObject([
+  expect(await store.runs.readCalls(runId)).toMatchObject([
     { callId: 'c1', tool: 'pay', effect: 'once', status: 'done', attempt: 1, result: { ok: true } },
     { callId: 'c2', tool: 'find', effect: 'read', status: 'done', attempt: 0, result: { ok: true } },
   ])
@@ -248,7 +247,7 @@ async function leftBeforePay(shared: SessionStore, leave: 'handover' | 'kill', m
   acknowledge()
   await handedOver
   await crash()
-  const [row] = (await shared.runs.readCalls?.(RUN)) ?? []
+  const [row] = await shared.runs.readCalls(RUN)
   return { row, executed: seen }
 }
 
@@ -260,7 +259,7 @@ async function continuePay(store: SessionStore, more: Partial<Tool> = {}) {
   await runtime.resume(RUN)
   const events: RunEvent[] = []
   for await (const event of runtime.follow(RUN)) events.push(event)
-  const [row] = (await store.runs.readCalls?.(RUN)) ?? []
+  const [row] = await store.runs.readCalls(RUN)
   return { row, executed: seen, events }
 }
 
@@ -300,7 +299,7 @@ test('a repeated execution that did not begin before the handover leaves the fir
   acknowledge()
   await handedOver
   expect(seen).toEqual([])
-  expect(await store.runs.readCalls?.(RUN)).toMatchObject([{ status: 'started', attempt: 1 }])
+  expect(await store.runs.readCalls(RUN)).toMatchObject([{ status: 'started', attempt: 1 }])
   const { executed } = await continuePay(store, { onUnknown: 'retry' })
   expect(executed).toMatchObject([{ attempt: 2 }])
 })
@@ -431,7 +430,7 @@ test('an outcome stays unknown when verify fails, and a repeated call asks again
   expect(told(provider.requests[3] as GenerateRequest)).toContain('receipt')
   expect(seen).toEqual([])
   expect(unknowns(events)).toEqual([])
-  expect(await crashed.store.runs.listUnknownCalls?.(KEY)).toEqual([])
+  expect(await crashed.store.runs.listUnknownCalls(KEY)).toEqual([])
 })
 
 test.each([
@@ -469,7 +468,7 @@ test.each([
     await run(runtime)
     expect(seen).toHaveLength(executions)
     expect(told(provider.requests.at(-1) as GenerateRequest)).toContain(words)
-    expect(await store.runs.listUnknownCalls?.(KEY)).toEqual([])
+    expect(await store.runs.listUnknownCalls(KEY)).toEqual([])
   },
 )
 
@@ -591,40 +590,4 @@ test('a call that is refused, or has wrong arguments, was not executed', async (
     ['failed', 0],
     ['failed', 0],
   ])
-})
-
-/** The methods that a store of one's own may leave out. */
-const NO_LEDGER = {
-  saveStep: undefined,
-  listUnfinished: undefined,
-  listQueued: undefined,
-  releaseDue: undefined,
-  endQueued: undefined,
-  readResumable: undefined,
-  resumeRun: undefined,
-  readCalls: undefined,
-  listUnknownCalls: undefined,
-  findRuns: undefined,
-  listAppRuns: undefined,
-  signalled: undefined,
-  readSignals: undefined,
-}
-
-test('a store without a ledger works as before, and that is logged once', async () => {
-  const warnings: string[] = []
-  const logger = { ...silentLogger, warn: (text: string) => void warnings.push(text) }
-  const inner = await openStore('memory:')
-  onTestFinished(() => inner.close())
-  const store = faultyStore(inner, {
-    openRun: undefined,
-    queueRun: undefined,
-    beginRun: undefined,
-    runs: NO_LEDGER,
-  })
-  const { tool, seen } = payTool()
-  const { runtime } = await start({ store, logger, steps: [calling(PAY), { text: 'Paid.' }], tools: [tool] })
-  expect((await run(runtime)).at(-1)).toMatchObject({ finishReason: 'stop', text: 'Paid.' })
-  expect(seen).toEqual([{ idempotencyKey: expect.stringMatching(/^[0-9a-f]{32}$/), attempt: 1 }])
-  await run(runtime)
-  expect(warnings.filter(text => text.includes('ledger'))).toHaveLength(1)
 })

@@ -10,6 +10,7 @@ import { openStore } from '../../src/store/open-store.js'
 import { ScriptedProvider, type ScriptStep } from '../../src/testing/scripted-provider.js'
 import type { RunAnswer } from '../../src/tool.js'
 import { crashable } from '../support/crashable-store.js'
+import { gapsIn } from '../support/event-numbers.js'
 import { eventually } from '../support/eventually.js'
 
 const KEY = { appName: 'lango', userId: 'user', sessionId: 's' }
@@ -165,7 +166,7 @@ test.each<[RunAnswer, string[], object]>([
     await second.runtime.answer(waiting.runId, waiting.pending?.[0]?.id ?? '', answer)
     const events = await eventsOf(second.runtime, waiting.runId)
     expect(done).toEqual(paid)
-    expect(events.map(({ seq }) => seq)).toEqual(events.map((_event, index) => index + 1))
+    expect(gapsIn(events)).toEqual([])
     expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop', lastText: 'Finished.' })
     expect(events.find(event => event.type === 'tool-result')).toMatchObject({ name: 'pay', result })
     expect(events.filter(({ type }) => type === 'approval-answer')).toHaveLength(1)
@@ -199,7 +200,7 @@ test('a long-running tool makes the run wait; an object is its result', async ()
     result: { delivered: true },
     given: true,
   })
-  expect(await store.runs.signalled?.([runId])).toEqual([])
+  expect(await store.runs.signalled([runId])).toEqual([])
 })
 
 test.each([[['broken']], [['broken', 'pay']]])(
@@ -238,7 +239,7 @@ test('several confirmations are answered one after the other, by their own id or
   const events = await eventsOf(runtime, runId)
   expect(done).toEqual(['log', 'pay', 'send'])
   expect(events.at(-1)).toMatchObject({ finishReason: 'stop', lastText: 'Finished.' })
-  expect(await store.runs.signalled?.([runId])).toEqual([])
+  expect(await store.runs.signalled([runId])).toEqual([])
 })
 
 test('the result of an agent tool is kept when another call of its message needs a confirmation', async () => {
@@ -432,13 +433,12 @@ async function expectContinued(calls: readonly string[], endsAfter: number, hist
   await second.runtime.ready()
   const continued = await answered(second.runtime)
   await second.runtime.close()
-  const numbers = continued.map(({ seq }) => seq)
-  expect(numbers, where).toEqual(continued.map((_event, index) => index + 1))
+  expect(gapsIn(continued), where).toEqual([])
   expect([...done].sort(), where).toEqual([...new Set(done)].sort())
   if (continued.some(({ type }) => type === 'tool-unknown')) return
   expect(continued.at(-1), where).toMatchObject({ type: 'run-finish', finishReason: 'stop' })
   expect(await historyOf(store), where).toEqual(history)
-  expect(await store.runs.signalled?.([RUN]), where).toEqual([])
+  expect(await store.runs.signalled([RUN]), where).toEqual([])
 }
 
 /** Some of the cuts leave a run that waits for two seconds: all are made at the same time. */

@@ -2,7 +2,8 @@ import { createServer } from 'node:http'
 import { expect, test } from 'vitest'
 import { ClientError } from '../../src/client/client-error.js'
 import { createClient } from '../../src/client/create-client.js'
-import { numbers } from '../support/read-events.js'
+import type { RunEvent } from '../../src/run/run-event.js'
+import { gapsIn, textOf } from '../support/event-numbers.js'
 import { startServer } from '../support/start-server.js'
 
 /** A network that breaks every stream after so many bytes, a few times, and then holds. */
@@ -25,13 +26,14 @@ function breakingFetch(breaks: number[]): typeof fetch {
 
 test('the client gets every event once over a connection that breaks in the middle of events', async () => {
   const { client: direct, url } = await startServer()
-  const { runId } = await direct.start('s1', { text: 'say 40' })
+  const { runId } = await direct.start('s1', { text: 'say 400' })
   const states: string[] = []
   const client = createClient({ baseUrl: `${url}/`, fetch: breakingFetch([5, 180, 700, 1501]) })
-  const seen: number[] = []
+  const seen: RunEvent[] = []
   const onConnection = (state: string) => states.push(state)
-  for await (const event of client.follow(runId, { onConnection })) seen.push(event.seq)
-  expect(seen).toEqual(numbers(1, 43))
+  for await (const event of client.follow(runId, { onConnection })) seen.push(event)
+  expect(gapsIn(seen)).toEqual([])
+  expect(seen.at(-1)).toMatchObject({ type: 'run-finish', text: textOf(seen) })
   expect(states.filter(state => state === 'lost')).toHaveLength(4)
   expect(states.at(-1)).toBe('open')
 })
@@ -82,7 +84,7 @@ test('the client reads, edits and deletes the memory notes of a session', async 
   }))
   const message = { role: 'user', content: 'About me.', timestamp: 1 }
   await runtime.store.appendMessage(key, message)
-  await runtime.store.memory?.observe(key, { observed: { afterSeq: 0, throughSeq: 1 }, observations })
+  await runtime.store.memory.observe(key, { observed: { afterSeq: 0, throughSeq: 1 }, observations })
   const texts = async () => (await client.memory('s1')).notes.map(({ text }) => text)
   expect(await texts()).toEqual(['Ann lives in Oslo.', 'Ann likes tea.', 'Ann has a dog.'])
   expect((await client.memory('s1', { afterNumber: 1, limit: 1 })).notes).toMatchObject([{ number: 2 }])

@@ -2,12 +2,9 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { LangoClient } from '../../src/client/client.js'
 import { createClient } from '../../src/client/create-client.js'
-import { AgentError } from '../../src/errors.js'
 import type { RunEvent } from '../../src/run/run-event.js'
-import { createRuntime } from '../../src/runtime/runtime.js'
 import type { SessionStore } from '../../src/session/session-store.js'
 import { openStore } from '../../src/store/open-store.js'
-import { faultyStore } from '../support/faulty-store.js'
 import { createTestRuntime, startServer } from '../support/start-server.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 
@@ -42,8 +39,8 @@ test('erasing the data of another user is refused, and nothing is erased', async
 /** A store whose leases are renewed often: a silent run learns from the renewal that its session was deleted. */
 async function openWithShortLeases(url: string): Promise<SessionStore> {
   const store = await openStore(url)
-  const openRun = store.openRun?.bind(store)
-  if (openRun) store.openRun = (opening, options) => openRun(opening, { ...options, ttlMs: 600 })
+  const openRun = store.openRun.bind(store)
+  store.openRun = (opening, options) => openRun(opening, { ...options, ttlMs: 600 })
   return store
 }
 
@@ -55,7 +52,7 @@ test('a silent run ends with an error when another process erases its user', asy
   const key = { appName: 'lango', userId: 'ann', sessionId: 'one' }
   const last: RunEvent[] = []
   for await (const event of runtime.run({ ...key, text: 'hang' })) {
-    if (event.type === 'text-delta') await other.erase?.(key)
+    if (event.type === 'text-delta') await other.erase(key)
     last.push(event)
   }
   expect(last.slice(-2)).toMatchObject([
@@ -63,7 +60,7 @@ test('a silent run ends with an error when another process erases its user', asy
     { type: 'run-finish', finishReason: 'error' },
   ])
   expect((await other.listSessions({ appName: 'lango' })).sessions).toEqual([])
-  expect(await other.erase?.(key)).toMatchObject({
+  expect(await other.erase(key)).toMatchObject({
     sessions: 0,
     messages: 0,
     runs: 0,
@@ -73,23 +70,4 @@ test('a silent run ends with an error when another process erases its user', asy
   await runtime.close()
   await store.close()
   await other.close()
-})
-
-test('a store without erase or expire gets an error that names the method', async () => {
-  const full = await openStore('memory:')
-  // What a store of one's own may lack.
-  const store = faultyStore(full, { erase: undefined, expire: undefined })
-  const agent = { model: 'demo/demo' }
-  const runtime = await createRuntime({ store, agent })
-  await expect(runtime.erase('ann')).rejects.toMatchObject({
-    code: 'unsupported',
-    details: { method: 'erase' },
-  })
-  const failure = await createRuntime({ store, agent, retention: { sessionsDays: 1 } }).catch(
-    (error: unknown) => error,
-  )
-  expect(failure).toBeInstanceOf(AgentError)
-  expect(failure).toMatchObject({ code: 'unsupported', details: { method: 'expire' } })
-  await runtime.close()
-  await full.close()
 })

@@ -78,7 +78,7 @@ test('every route responds as the OpenAPI document says, without a field that it
     origin: 'digest',
   } as const
   const key = { appName: 'lango', userId: 'user', sessionId: 's1' }
-  await runtime.store.memory?.observe(key, { observations: [note] })
+  await runtime.store.memory.observe(key, { observations: [note] })
   const waiting = await client.start('s2', { text: 'danger' })
   for await (const { type } of client.follow(waiting.runId)) if (type === 'approval-request') break
   const broken = await client.openBroken('lost-ids')

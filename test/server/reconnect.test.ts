@@ -1,4 +1,7 @@
 import { expect, test } from 'vitest'
+import { eventsAfter } from '../../src/run/event-numbers.js'
+import type { RunEvent } from '../../src/run/run-event.js'
+import { gapsIn, inOnePiece, textOf } from '../support/event-numbers.js'
 import { numbers, readEvents } from '../support/read-events.js'
 import { startServer, startServerProcess } from '../support/start-server.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
@@ -21,13 +24,14 @@ for (const { other, startFar, words, pauseMs, isShort } of OTHERS) {
     const near = await startServer({ store, limits: { streamsPerUser: 1000 } })
     const far = await startFar(store)
     const ended = await near.client.start('s1', { text: 'search' })
-    const all = await readEvents(near.url, ended.runId)
+    const all = inOnePiece(await readEvents(near.url, ended.runId))
     expect(all.at(-1)?.type).toBe('run-finish')
-    expect(all.map(({ seq }) => seq)).toEqual(numbers(1, all.length))
+    expect(gapsIn(all)).toEqual([])
     for (const { url } of [near, far]) {
-      for (let seen = 0; seen <= all.length; seen++) {
-        expect(await readEvents(url, ended.runId, { after: seen })).toEqual(all.slice(seen))
-        expect(await readEvents(url, ended.runId, { lastEventId: seen })).toEqual(all.slice(seen))
+      for (const seen of numbers(0, all.at(-1)?.seq ?? 0)) {
+        const rest = eventsAfter(all, seen)
+        expect(inOnePiece(await readEvents(url, ended.runId, { after: seen }))).toEqual(rest)
+        expect(inOnePiece(await readEvents(url, ended.runId, { lastEventId: seen }))).toEqual(rest)
       }
     }
     const { runId } = await near.client.start('s2', { text: `slow ${words} ${pauseMs}` })
@@ -35,26 +39,24 @@ for (const { other, startFar, words, pauseMs, isShort } of OTHERS) {
       [near, far].map(async ({ url }) => ({ seen, events: await readEvents(url, runId, { after: seen }) })),
     )
     const [whole, ...rest] = await Promise.all(readings)
-    const live = whole?.events ?? []
-    expect(live.filter(({ type }) => type === 'text-delta')).toHaveLength(words)
-    for (const { seen, events } of rest) {
-      expect(events.map(({ seq }) => seq)).toEqual(numbers(seen + 1, live.length))
-      expect(events).toEqual(live.slice(seen))
-    }
+    const live = inOnePiece(whole?.events ?? [])
+    expect(textOf(live).split(' ').filter(Boolean)).toHaveLength(words)
+    for (const { seen, events } of rest) expect(inOnePiece(events)).toEqual(eventsAfter(live, seen))
   })
 }
 
 test('a connection that is closed after every event misses and repeats no event', async () => {
   const { client, url } = await startServer()
   const { runId } = await client.start('s1', { text: 'slow 30 5' })
-  const seen: number[] = []
+  const seen: RunEvent[] = []
   for (let connection = 0; connection < 100; connection++) {
-    const [event] = await readEvents(url, runId, { lastEventId: seen.at(-1) ?? 0, atMost: 1 })
+    const [event] = await readEvents(url, runId, { lastEventId: seen.at(-1)?.seq ?? 0, atMost: 1 })
     if (!event) break
-    seen.push(event.seq)
+    seen.push(event)
     if (event.type === 'run-finish') break
   }
-  expect(seen).toEqual(numbers(1, 33))
+  expect(gapsIn(seen)).toEqual([])
+  expect(seen.at(-1)).toMatchObject({ type: 'run-finish', text: textOf(seen) })
 })
 
 test('a run continues when its only follower disconnects, and its answer is stored', async () => {
@@ -72,6 +74,6 @@ test('a request for events after the last one of a run gets 204', async () => {
   const { client, url } = await startServer()
   const { runId } = await client.start('s1', { text: 'say 1' })
   const all = await readEvents(url, runId)
-  const response = await fetch(`${url}/api/runs/${runId}/events?after=${all.length}`)
+  const response = await fetch(`${url}/api/runs/${runId}/events?after=${all.at(-1)?.seq}`)
   expect(response.status).toBe(204)
 })

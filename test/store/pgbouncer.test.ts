@@ -4,6 +4,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { checkedStore } from '../../src/store/checked-store.js'
 import { openStore } from '../../src/store/open-store.js'
+import { PostgresStore } from '../../src/store/postgres-store.js'
 import { openSqlStore } from '../../src/store/sql-store.js'
 import { failureOf, newKey, openDatabase } from '../conformance/store/drivers.js'
 import { type PgBouncer, type PoolMode, pgBouncerVersion, startPgBouncer } from '../support/pgbouncer.js'
@@ -99,7 +100,7 @@ test('behind PgBouncer a role with a time limit of its own needs no transaction 
   const { url } = poolers.transaction
   const costOfAppend = async () => {
     const database = await openDatabase(url)
-    const store = checkedStore(await openSqlStore(database))
+    const store = checkedStore(await openSqlStore(database, PostgresStore))
     const key = newKey()
     await store.createSession(key)
     const before = database.work.control

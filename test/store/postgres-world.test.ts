@@ -240,7 +240,7 @@ test('with the roles of the documentation, the owner creates the tables in a sch
   await admin(grant, urlWith({ pathname: '/roles' }))
   await useStore(app, 'shop')
   const store = await openStore(app)
-  expect((await store.erase?.({ appName: 'shop', userId: 'ann' }))?.sessions).toBe(1)
+  expect((await store.erase({ appName: 'shop', userId: 'ann' })).sessions).toBe(1)
   await store.close()
   await expect(admin('CREATE TABLE lango.more (a int)', app.split('?')[0])).rejects.toThrow(
     'permission denied',
@@ -256,7 +256,7 @@ test('the queries of the documentation fit the tables', async () => {
   const store = await openStore(url)
   const key = newKey()
   const message = { role: 'user', author: 'user', content: 'Why?', timestamp: 1 }
-  await store.queueRun?.({ key, runId: 'waits', message, events: [{ seq: 1, type: 'run-queued' }] })
+  await store.queueRun({ key, runId: 'waits', message, events: [{ seq: 1, type: 'run-queued' }] })
   const texts = await Promise.all(
     ['Number of connections', 'Retention and disk usage', 'Monitoring'].map(heading => sqlOf(heading)),
   )
@@ -313,7 +313,7 @@ test('writers continue while old runs are pruned in PostgreSQL', async () => {
   const url = urlWith({ pathname: '/pruned' })
   const store = await openStore(url)
   await admin(
-    `INSERT INTO lango_runs (run_id, app_name, user_id, session_id, state) SELECT 'r' || i, 'a', 'u', 's' || i, 'finished' FROM generate_series(1, 1000) i;
+    `INSERT INTO lango_runs (run_id, app_name, user_id, session_id, state, started_at) SELECT 'r' || i, 'a', 'u', 's' || i, 'finished', 1 FROM generate_series(1, 1000) i;
       INSERT INTO lango_run_events (run_id, seq, stored_at, event) SELECT 'r' || (i % 1000 + 1), i, 1, '{}' FROM generate_series(1, 20000) i`,
     url,
   )

@@ -10,29 +10,28 @@ type Fault<Method> = Method extends (...args: infer Args) => infer Result
   ? (real: (...args: Args) => Result, ...args: Args) => Result
   : never
 
-/** Faults by the name of their method. `undefined` is a method that the store lacks. */
-type Faults<Part> = { [Name in keyof Part]?: Fault<NonNullable<Part[Name]>> | undefined }
+/** Faults by the name of their method. */
+type Faults<Part> = { [Name in keyof Part]?: Fault<Part[Name]> }
 
 export interface StoreFaults extends Omit<Faults<SessionStore>, 'runs'> {
   runs?: Faults<RunStore>
 }
 
 /**
- * A store some of whose methods fail, stall, lose what they are given, or are missing. The store itself is not changed.
+ * A store some of whose methods fail, stall, or lose what they are given. The store itself is not changed.
  *
  *     faultyStore(store, { runs: { saveStep: () => Promise.reject(new AgentError('store-unavailable', 'down')) } })
  */
 export function faultyStore(store: SessionStore, { runs = {}, ...own }: StoreFaults): SessionStore {
   const ofRuns = Object.entries(runs).map(([name, fault]) => [`runs.${name}`, fault] as const)
   const faults = new Map<string, unknown>([...Object.entries(own), ...ofRuns])
-  for (const [name, fault] of faults) {
+  for (const name of faults.keys()) {
     const method = name.split('.').reduce<unknown>((part, key) => Reflect.get(Object(part), key), store)
-    if (fault && typeof method !== 'function') throw new TypeError(`The store has no method ${name} to fail.`)
+    if (typeof method !== 'function') throw new TypeError(`The store has no method ${name} to fail.`)
   }
   return wrapped(store, '', (name, method) => {
-    if (!faults.has(name)) return method
     const fault = faults.get(name) as Method | undefined
-    return fault && ((...args) => fault(method, ...args))
+    return fault ? (...args) => fault(method, ...args) : method
   })
 }
 
@@ -52,11 +51,11 @@ export function interceptStore(
 
 type Method = (...args: unknown[]) => unknown
 
-/** Replaces the methods of an object and of the objects in it; one that is replaced by `undefined` is missing. */
+/** Replaces the methods of an object and of the objects in it. */
 function wrapped<Part extends object>(
   target: Part,
   prefix: string,
-  replace: (name: string, method: Method) => Method | undefined,
+  replace: (name: string, method: Method) => Method,
 ): Part {
   return new Proxy(target, {
     get: (_target, property) => {

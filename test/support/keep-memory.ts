@@ -4,13 +4,12 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { silentLogger } from '../../src/logger.js'
-import type { MemoryCapableStore } from '../../src/memory/index-session.js'
 import { MemoryKeeper } from '../../src/memory/memory-keeper.js'
 import type { Observer } from '../../src/memory/observer.js'
 import { openStore } from '../../src/store/open-store.js'
 
 const [url = '', json = ''] = process.argv.slice(2)
-const store = (await openStore(url)) as MemoryCapableStore
+const store = await openStore(url)
 
 const note = (text: string, fromSeq: number, toSeq: number) => ({
   ...{ text, fromSeq, toSeq, time: fromSeq, kind: 'fact' as const, priority: 1 as const, origin: 'child' },

@@ -71,8 +71,8 @@ const TASKS: Record<string, (store: SessionStore) => Promise<void>> = {
       input: { model: 'm' },
       events: [{ seq: 1, type: 'run-start' }],
     })
-    await store.openRun?.(run('begun'), { ttlMs: count })
-    await store.openRun?.({ ...run('queued'), orQueue: { events: [{ seq: 1, type: 'run-queued' }] } })
+    await store.openRun(run('begun'), { ttlMs: count })
+    await store.openRun({ ...run('queued'), orQueue: { events: [{ seq: 1, type: 'run-queued' }] } })
     say('accepted')
     await new Promise(resolve => setTimeout(resolve, 600_000))
   },

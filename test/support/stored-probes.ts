@@ -122,7 +122,7 @@ export const PROBES: readonly Probe[] = [
   },
   {
     name: 'a result apart from its call',
-    reports: { every: ['move'], 'gemini-3': ['move', 'merge'] },
+    reports: { every: ['move'], 'gemini-3': ['note', 'move'] },
     refused: true,
     messages: [user('q'), asks('a'), user('between'), gives('a'), said('done')],
   },

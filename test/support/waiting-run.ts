@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { DatabaseSync } from '@photostructure/sqlite'
 import { onTestFinished } from 'vitest'
+import { lastSeqBeforeAttempt, numbered } from '../../src/run/event-numbers.js'
 import type { RunEventBody } from '../../src/run/run-event.js'
 import type { RunEventRecord } from '../../src/session/run-store.js'
 import { openStore } from '../../src/store/open-store.js'
@@ -21,12 +22,10 @@ export async function storeWaitingRun(url: string, options: WaitingRunOptions = 
   const runId = randomUUID()
   const store = await openStore(url)
   const start: RunEventBody = { type: 'run-start', userId, agent: 'root', model: 'play/model' }
-  const stored = [start, ...events].map(
-    (body, index): RunEventRecord => ({ ...body, sessionId, runId, seq: index + 1 }),
-  )
+  const stored = records([start, ...events], { sessionId, runId }, 0)
   const message = { role: 'user' as const, author: 'user', content: 'Write to Ada.', timestamp: Date.now() }
-  const opened = await store.openRun?.({ key, runId, message, events: stored }, { ttlMs: 600_000 })
-  if (!opened || !('lease' in opened)) throw new Error(`The run was not opened: ${JSON.stringify(opened)}`)
+  const opened = await store.openRun({ key, runId, message, events: stored }, { ttlMs: 600_000 })
+  if (!('lease' in opened)) throw new Error(`The run was not opened: ${JSON.stringify(opened)}`)
   onTestFinished(() => store.close())
   setState(url, runId, state)
   return runId
@@ -49,11 +48,15 @@ export async function continueRun(
   const run = await store.runs.findRun(runId)
   if (!run) throw new Error(`There is no run ${runId}.`)
   const { key, lastSeq } = run
-  const events = bodies.map((body, index) => {
-    return { ...body, sessionId: key.sessionId, runId, seq: lastSeq + 1 + index }
-  })
+  const isAttempt = bodies[0]?.type === 'run-resumed'
+  const identity = { sessionId: key.sessionId, runId }
+  const events = records(bodies, identity, isAttempt ? lastSeqBeforeAttempt(lastSeq) : lastSeq)
   await store.runs.appendEvents(key, runId, events)
   await store.close()
+}
+
+function records(...numbering: Parameters<typeof numbered>): RunEventRecord[] {
+  return numbered(...numbering).map(event => ({ ...event }))
 }
 
 const args = { to: 'Ada' }

@@ -28,7 +28,7 @@ test('a waiting approval is shown after a reload, and its answer is stored for t
   await card.getByRole('button', { name: 'Allow once' }).waitFor()
   await page.getByRole('img', { name: 'An answer waits for you' }).waitFor()
   await card.getByRole('button', { name: 'Allow once' }).click()
-  await eventually(async () => (await server.runtime.store.runs.signalled?.([runId])) ?? []).toEqual([runId])
+  await eventually(() => server.runtime.store.runs.signalled([runId])).toEqual([runId])
 })
 
 test('an answer that another attempt writes again is shown once, with a note', LONG, async () => {
@@ -76,7 +76,7 @@ test('a question with a schema is a form that is validated, and its answer is st
   await card.getByLabel('agreed').check()
   await card.getByRole('button', { name: 'Send' }).click()
   const { runs } = server.runtime.store
-  await eventually(async () => (await runs.readSignals?.(runId))?.map(({ signal }) => signal)).toEqual([
+  await eventually(async () => (await runs.readSignals(runId)).map(({ signal }) => signal)).toEqual([
     {
       type: 'response',
       callId: 'call-1/question-1',

@@ -29,7 +29,7 @@ test('the memory panel shows notes with their sources, edits them and forgets th
   for (const content of ['We go to Porto.', 'Noted.', 'I like trains.'])
     await store.appendMessage(KEY, { role: 'user', content, timestamp: Date.UTC(2026, 2, 3) })
   const note = { kind: 'fact' as const, priority: 1 as const, time: Date.UTC(2026, 2, 3), origin: 'digest' }
-  await store.memory?.observe(KEY, {
+  await store.memory.observe(KEY, {
     observed: { afterSeq: 0, throughSeq: 3 },
     observations: [
       { ...note, text: 'The trip goes to Porto.', fromSeq: 1, toSeq: 2 },
@@ -57,7 +57,7 @@ test('the memory panel shows notes with their sources, edits them and forgets th
   await notes.getByText('written by a person').waitFor()
   await notes.getByRole('button', { name: 'Forget note 2' }).click()
   await notes.getByText('They like trains.').waitFor({ state: 'detached' })
-  const kept = await store.memory?.readObservations(KEY, { current: true })
+  const kept = await store.memory.readObservations(KEY, { current: true })
   expect(kept).toMatchObject([{ text: 'The trip goes to Lisbon.', fromSeq: 1, toSeq: 2, origin: 'person' }])
   await notes.getByRole('button', { name: 'messages 1–2' }).click()
   await page.locator('.thread').getByText('We go to Porto.').waitFor()
@@ -77,7 +77,7 @@ test('the inspector lists the notes of a request with the messages that each sta
       timestamp: Date.UTC(2026, 2, 3),
     })
   const note = { kind: 'fact' as const, priority: 1 as const, time: Date.UTC(2026, 2, 3), origin: 'digest' }
-  await store.memory?.observe(KEY, {
+  await store.memory.observe(KEY, {
     observed: { afterSeq: 0, throughSeq: 20 },
     observations: [
       { ...note, text: 'The trip, "by train": <Porto>.', fromSeq: 1, toSeq: 2 },

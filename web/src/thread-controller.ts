@@ -286,6 +286,7 @@ export class ThreadController {
     options: { replayThrough: number; signal: AbortSignal },
   ): Promise<void> {
     const { signal, replayThrough } = options
+    let seen = 0
     this.#notes?.skip(runId)
     const onConnection = (connection: 'open' | 'lost') => {
       if (!signal.aborted) this.#dispatch({ type: 'connection', connection })
@@ -294,7 +295,9 @@ export class ThreadController {
       for await (const event of followAcrossNetworks(this.#client, runId, { signal, onConnection })) {
         if (signal.aborted) return
         this.#enqueue(event, event.seq > replayThrough)
-        if (event.seq === 2) void this.#loadFirst(sessionId, signal)
+        // The second event follows the user's message.
+        seen += 1
+        if (seen === 2) void this.#loadFirst(sessionId, signal)
       }
     } catch {
       // The events are gone or forbidden; what was stored is read all the same.

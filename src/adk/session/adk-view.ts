@@ -13,11 +13,11 @@
  */
 import { isRecord } from '../../base/is-record.js'
 import { isRequestTool } from '../../base/names.js'
-import type { SessionKey, StoredMessage } from '../../session/message.js'
+import { accountOf, type SessionKey, type StoredMessage } from '../../session/message.js'
 import { newestMessagePages } from '../../session/session-pages.js'
 import type { SessionStore } from '../../session/session-store.js'
 import { isSyntheticMetadata } from '../../session/turn.js'
-import { markNumber, markWrittenBy } from '../adk-quirks.js'
+import { markAccount, markNumber, markWrittenBy } from '../adk-quirks.js'
 import type { AdkSession, Content, Event, FunctionCall, Part } from '../sdk.js'
 import { eventIdOf, restoreEvents } from './messages-to-events.js'
 
@@ -42,7 +42,7 @@ export function adkView(events: readonly Event[], options: ViewOptions = {}): Ev
       const visible = holdsResults(segment)
         ? resultEvents(segment, calls, isKept)
         : [withSendableContent(segment)]
-      for (const each of visible) shown.push(withDistinctId(withWriter(each), shown.length - first))
+      for (const each of visible) shown.push(withDistinctId(withMarks(each), shown.length - first))
     }
   }
   return shown
@@ -64,9 +64,14 @@ function onlyOneSpeaks(events: readonly Event[], rootAgentName: string | undefin
   return events.every(({ author }) => author === 'user' || author === speaker)
 }
 
-/** The event with a mark that says who wrote it, where its content has the user's role and is no tool's result. */
-export function withWriter(event: Event): Event {
+/**
+ * The event with marks on its content: who wrote it, where it has the user's role and is no tool's result, and the account
+ * that has sealed its signatures.
+ */
+export function withMarks(event: Event): Event {
   const { author, content, customMetadata } = event
+  const account = accountOf(customMetadata)
+  if (content && account !== undefined) return { ...event, content: markAccount(content, account) }
   if (content?.role !== 'user' || content.parts?.some(isResult)) return event
   const byUser = author === 'user' && !isSyntheticMetadata(customMetadata)
   return { ...event, content: markWrittenBy(content, byUser ? 'user' : 'program') }
@@ -212,7 +217,7 @@ function withDistinctId(event: Event, index: number): Event {
 
 /** An event of a user that answers calls, and where it belongs. */
 interface LateAnswer {
-  store: SessionStore
+  store: Pick<SessionStore, 'readMessages'>
   key: SessionKey
   session: AdkSession
   event: Event

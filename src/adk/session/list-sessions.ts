@@ -5,7 +5,7 @@ import type { AdkSession, ListSessionsRequest, ListSessionsResponse } from '../s
 
 /** The sessions of an app or of one user as ADK lists them: in one of its orders, whole or in part, without events. */
 export async function listSessions(
-  store: SessionStore,
+  store: Pick<SessionStore, 'listSessions'>,
   request: ListSessionsRequest,
 ): Promise<ListSessionsResponse> {
   const { limit, page, offset = 0 } = request
@@ -25,7 +25,7 @@ export async function listSessions(
 }
 
 async function summaries(
-  store: SessionStore,
+  store: Pick<SessionStore, 'listSessions'>,
   { appName, userId }: ListSessionsRequest,
 ): Promise<SessionSummary[]> {
   const all: SessionSummary[] = []

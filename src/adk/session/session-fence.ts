@@ -12,11 +12,11 @@ export type Fence = number | Lease | { key: SessionKey; fence: number | Lease }
  * own, held for that one write. Holding it longer would need an end that ADK never announces for a nested run.
  */
 export class SessionFence {
-  readonly #store: SessionStore
+  readonly #store: Pick<SessionStore, 'acquireLease'>
   readonly #fence: number | undefined
   #key: SessionKey | undefined
 
-  constructor(store: SessionStore, fence: Fence | undefined) {
+  constructor(store: Pick<SessionStore, 'acquireLease'>, fence: Fence | undefined) {
     this.#store = store
     const bound = typeof fence === 'object' && 'key' in fence ? fence : undefined
     const given = bound ? bound.fence : (fence as number | Lease | undefined)

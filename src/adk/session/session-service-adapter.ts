@@ -6,7 +6,7 @@ import { AgentError, checkOptions, invariant } from '../../errors.js'
 import type { HistoryCut, Message, Session, SessionKey, State, StoredMessage } from '../../session/message.js'
 import { type SessionJournal, undoState } from '../../session/session-journal.js'
 import { newestMessagePages } from '../../session/session-pages.js'
-import type { AppendOptions, Lease, SessionStore } from '../../session/session-store.js'
+import type { AppendOptions, Lease, SessionAccess, SessionStore } from '../../session/session-store.js'
 import { restoreRequests, withoutInheritedNames, withoutScope } from '../adk-quirks.js'
 import { wrapAgents } from '../agent-failures.js'
 import {
@@ -22,7 +22,7 @@ import {
   type ListSessionsResponse,
 } from '../sdk.js'
 import { type NodeHooks, type NodeService, nodeServices, wrapNodes } from '../workflow-nodes.js'
-import { adkView, findCallEvents, withNumbers, withWriter } from './adk-view.js'
+import { adkView, findCallEvents, withMarks, withNumbers } from './adk-view.js'
 import { eventToMessage, makeStorable, persistentStateDelta } from './event-to-message.js'
 import { listSessions } from './list-sessions.js'
 import { restoreEvents } from './messages-to-events.js'
@@ -90,7 +90,7 @@ export interface StoredOpening {
  * ```
  */
 export class SessionServiceAdapter extends BaseSessionService {
-  readonly #store: SessionStore
+  readonly #store: SessionAccess
   readonly #options: SessionServiceOptions
   readonly #fence: SessionFence
   /** Until ADK has appended it. */
@@ -101,7 +101,7 @@ export class SessionServiceAdapter extends BaseSessionService {
   readonly #numbers = new WeakMap<Event, number>()
   readonly #nodes: NodeService
 
-  constructor(store: SessionStore, options: SessionServiceOptions = {}) {
+  constructor(store: SessionAccess, options: SessionServiceOptions = {}) {
     super()
     checkOptions(options, 'new SessionServiceAdapter')
     this.#store = store
@@ -187,7 +187,7 @@ export class SessionServiceAdapter extends BaseSessionService {
     if (!adopted) await this.#write(session, key, event, isStored ? undefined : message)
     if (opening && message && !isStored && !adopted)
       await this.#options.onOpeningChanged?.(key, { message, seq: opening.seq }, opening.message)
-    const shown = withWriter(answersCalls(event) ? await this.#withItsCalls(session, event) : event)
+    const shown = withMarks(answersCalls(event) ? await this.#withItsCalls(session, event) : event)
     keepTemporaryState(session, event)
     // Without a message the event changes the state and is not part of the history.
     const isMessage = adopted ? adopted.seq !== undefined || opening !== undefined : message !== undefined
@@ -325,7 +325,7 @@ function pick(state: State, keys: readonly string[]): State {
 }
 
 /** A function that stores an event outside ADK's own loop, in a session whose lease is given. */
-export function noteAppender(store: SessionStore) {
+export function noteAppender(store: Pick<SessionStore, 'appendMessage'>) {
   return async (key: SessionKey, note: Partial<Event>, lease: Lease): Promise<void> => {
     const event = createEvent({ ...note, invocationId: note.invocationId ?? `lango-${randomUUID()}` })
     const message = eventToMessage(event)
@@ -357,7 +357,7 @@ export function eventOf(message: Message, rootAgentName?: string): Event {
 
 /** The newest messages that the two filters of ADK can choose, in order. */
 async function recentMessages(
-  store: SessionStore,
+  store: Pick<SessionStore, 'readMessages'>,
   key: SessionKey,
   { numRecentEvents, afterTimestamp = 0 }: NonNullable<GetSessionRequest['config']>,
   throughSeq: number | undefined,

@@ -13,6 +13,7 @@ import type {
 import { isRecord } from '../../base/is-record.js'
 import { ABORTED_MARKER } from '../../base/markers.js'
 import { own } from '../../base/own.js'
+import { firstSeqOf } from '../../run/event-numbers.js'
 import type { RunEvent } from '../../run/run-event.js'
 import type { Source } from '../../session/sources.js'
 import type { BuiltInToolName } from '../../tools/tool-names.js'
@@ -184,7 +185,7 @@ export class RunUpdates {
   readonly #workspace: string
   readonly #hasNotices: boolean
   readonly #calls = new Map<string, ToolCall>()
-  #message = { kind: '', author: '', number: 0 }
+  #message = { kind: '', author: '', id: '' }
 
   constructor(workspace: string, hasNotices: boolean) {
     this.#workspace = workspace
@@ -250,11 +251,12 @@ export class RunUpdates {
   }
 
   /** Texts of one author without anything between them are one message. */
-  #says(kind: ChunkKind, { runId, author }: { runId: string; author: string }, text: string): SessionUpdate {
+  #says(kind: ChunkKind, event: RunEvent & { author: string }, text: string): SessionUpdate {
+    const { runId, author } = event
     const last = this.#message
     if (last.kind !== kind || last.author !== author)
-      this.#message = { kind, author, number: last.number + 1 }
-    return chunk(kind, text, `${runId}-${this.#message.number}`)
+      this.#message = { kind, author, id: `${runId}-${firstSeqOf(event)}` }
+    return chunk(kind, text, this.#message.id)
   }
 
   #result({ id, name, result, isError }: Extract<RunEvent, { type: 'tool-result' }>): SessionUpdate[] {

@@ -90,8 +90,8 @@ test('an opened session whose last run failed says so', async () => {
 test('a run that has not ended is named, and the items end before what it wrote', async () => {
   const store = await stored([user('before')])
   const message = { role: 'user' as const, author: 'user', content: 'hi', timestamp: 1 }
-  const opened = await store.openRun?.({ key, runId: 'r1', message, events: [{ type: 'run-start', seq: 1 }] })
-  const fence = opened && 'lease' in opened ? opened.lease.fence : 0
+  const opened = await store.openRun({ key, runId: 'r1', message, events: [{ type: 'run-start', seq: 1 }] })
+  const fence = 'lease' in opened ? opened.lease.fence : 0
   await store.appendMessage(
     key,
     { role: 'assistant', author: 'root', content: 'Hel', timestamp: 2 },

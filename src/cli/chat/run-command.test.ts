@@ -16,6 +16,7 @@ const run: RunInspection = {
   runId: 'r1',
   agent: 'root',
   finishReason: 'stop',
+  calls: [],
   steps: [
     {
       step: 1,
@@ -68,7 +69,8 @@ test('/inspect shows a step from what was stored to what was sent', () => {
 
 test('/inspect of a run that sent nothing says so, with its error', () => {
   const error = { code: 'provider-auth', message: 'No API key.' }
-  expect(inspectLines({ runId: 'r2', error, steps: [], total: { ...run.total, requests: 0 } })).toEqual([
+  const total = { ...run.total, requests: 0 }
+  expect(inspectLines({ runId: 'r2', error, calls: [], steps: [], total })).toEqual([
     'run r2 · unfinished',
     'failed: No API key.',
     '',

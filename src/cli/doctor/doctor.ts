@@ -187,7 +187,10 @@ export async function checkStore(url: string): Promise<Check> {
     const older = version < known ? `; it is migrated to ${known} when it is opened` : ''
     return { name, status: 'ok', message: `${shown}, schema version ${version}${older}` }
   } catch (error) {
-    const fix = 'Start the database, or set store to another address: sqlite:./lango.db needs no server.'
+    const isReached = error instanceof AgentError && error.code === 'store-corrupt'
+    const fix = isReached
+      ? 'Set store to another file or database.'
+      : 'Start the database, or set store to another address: sqlite:./lango.db needs no server.'
     const why = messageOf(error)
     const message = why.includes(shown) ? why : `${shown} cannot be used: ${why}`
     return { name, status: 'fail', message, fix }

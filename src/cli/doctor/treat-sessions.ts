@@ -72,7 +72,7 @@ interface Treated {
  * copies would otherwise be examined as well.
  */
 async function listKeys({ store, app }: CommandStore, flags: Flags): Promise<SessionKey[]> {
-  const apps = flags.app === undefined ? ((await store.listApps?.()) ?? [app]) : [app]
+  const apps = flags.app === undefined ? await store.listApps() : [app]
   const keys: SessionKey[] = []
   for (const each of apps) {
     for await (const key of sessionKeys({ store, app: each }, { userId: flags.user })) {

@@ -3,6 +3,7 @@ import type { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import type { RequestHandlerExtra } from '@modelcontextprotocol/sdk/shared/protocol.js'
 import type { CallToolResult, ServerNotification, ServerRequest } from '@modelcontextprotocol/sdk/types.js'
 import { AgentError } from '../../errors.js'
+import { joinDeltas } from '../../run/event-numbers.js'
 import { OpenQuestions, type RunQuestion } from '../../run/open-questions.js'
 import type { RunEvent } from '../../run/run-event.js'
 import type { Runtime } from '../../runtime/runtime.js'
@@ -17,7 +18,6 @@ export class McpRun {
   readonly #runtime: Runtime
   readonly #runId: string
   readonly #questions = new OpenQuestions()
-  #progress = 0
   #lastSeq = 0
   #sessionId = ''
   #finish: Extract<RunEvent, { type: 'run-finish' }> | undefined
@@ -79,10 +79,9 @@ export class McpRun {
   ): Promise<void> {
     const progressToken = _meta?.progressToken
     if (progressToken === undefined) return
-    for (const message of progressOf(events)) {
+    for (const { seq: progress, message } of progressOf(events)) {
       if (signal.aborted) return
-      this.#progress += 1
-      const params = { progressToken, progress: this.#progress, message }
+      const params = { progressToken, progress, message }
       await sendNotification({ method: 'notifications/progress', params })
     }
   }
@@ -165,24 +164,18 @@ function waitingText(questions: readonly RunQuestion[]): string {
   return `The run waits: ${questions.map(questionText).join('; ')}. Call answer with its runId and callId.`
 }
 
-/** What is reported of events: texts that follow each other as one, and calls. */
-function progressOf(events: readonly RunEvent[]): string[] {
-  const messages: string[] = []
-  let text = ''
-  const flush = () => {
-    if (text !== '') messages.push(text)
-    text = ''
-  }
-  for (const event of events) {
-    if (event.type === 'text-delta') text += event.text
-    else if (event.type === 'tool-call' && !isHiddenCall(event.name)) {
-      flush()
-      messages.push(`→ ${event.name} ${JSON.stringify(event.args).slice(0, 200)}`)
-    } else if (event.type === 'tool-result' && !isHiddenCall(event.name)) {
-      flush()
-      messages.push(`← ${event.name}${event.isError ? ' failed' : ''}`)
-    }
-  }
-  flush()
-  return messages
+/** What is reported of events, with their numbers: texts that follow each other as one, and calls. */
+function progressOf(events: readonly RunEvent[]): { seq: number; message: string }[] {
+  return joinDeltas(events).flatMap(event => {
+    const message = progressText(event)
+    return message === undefined ? [] : [{ seq: event.seq, message }]
+  })
+}
+
+function progressText(event: RunEvent): string | undefined {
+  if (event.type === 'text-delta') return event.text
+  if ((event.type !== 'tool-call' && event.type !== 'tool-result') || isHiddenCall(event.name))
+    return undefined
+  if (event.type === 'tool-call') return `→ ${event.name} ${JSON.stringify(event.args).slice(0, 200)}`
+  return `← ${event.name}${event.isError ? ' failed' : ''}`
 }

@@ -163,9 +163,10 @@ function addSessionTools(server: McpServer, parts: McpServerParts): void {
     async ({ sessionId, before, limit }) => {
       const key = await findSession(parts, sessionId)
       const messages = await runtime.messages(key, { limit, ...defined({ beforeSeq: before }) })
-      const runs = (await runtime.store.runs.listRuns(key, { limit: 5 })).map(
-        ({ runId, finished, state = 'running' }) => ({ runId, state: finished ? 'finished' : state }),
-      )
+      const runs = (await runtime.store.runs.listRuns(key, { limit: 5 })).map(({ runId, state }) => ({
+        runId,
+        state,
+      }))
       return asJson({ sessionId, messages: messages.map(readable), runs })
     },
   )

@@ -1,7 +1,7 @@
 import type { RunEvent } from '../../run/run-event.js'
 import { publicError } from '../error-response.js'
 
-/** Events that were stored together, and their bytes on the wire, which are encoded once for all streams. */
+/** Events that were handed out together, and their bytes on the wire, which are encoded once for all streams. */
 export class EventBatch {
   #frames: Buffer | undefined
   readonly events: readonly RunEvent[]

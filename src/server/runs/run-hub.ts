@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defined } from '../../base/defined.js'
 import { AgentError } from '../../errors.js'
+import { isDelta, isWithin, joinDeltas } from '../../run/event-numbers.js'
 import { OpenQuestions, type RunQuestion } from '../../run/open-questions.js'
 import type { RunEvent } from '../../run/run-event.js'
 import type { RunInput, Runtime } from '../../runtime/runtime.js'
@@ -70,13 +71,13 @@ export class RunHub {
     }
   }
 
-  /** The events after number `after`: stored ones, then live ones as they are stored. Ends after `run-finish`. */
+  /** The events after number `after`: stored ones, then live ones as they come. Ends after `run-finish`. */
   async *follow(runId: string, options: FollowOptions = {}): AsyncGenerator<RunEvent, void, undefined> {
     for await (const batch of this.followBatches(runId, options)) yield* batch.events
   }
 
   /**
-   * As `follow`, in the batches in which the events were stored, with their bytes on the wire. Throws when the server
+   * As `follow`, in the batches in which the events were handed out, with their bytes on the wire. Throws when the server
    * closes before the end of the run.
    */
   async *followBatches(
@@ -87,13 +88,13 @@ export class RunHub {
     const linked = linkedSignal(signal)
     this.#followers.add(linked.own)
     try {
-      const voided = withoutVoid ? await this.#voided(runId) : new Set()
+      const voided = withoutVoid ? await this.#voided(runId) : []
       const lists = runtime.followLists(runId, { afterSeq: after, signal: linked.own.signal, untilWaiting })
       let hasEnded = false
       for await (const events of lists) {
         hasEnded = events.at(-1)?.type === 'run-finish'
-        const isWhole = voided.size === 0 || !events.some(({ seq }) => voided.has(seq))
-        yield toBatch(isWhole ? events : events.filter(({ seq }) => !voided.has(seq)))
+        const isVoid = (event: RunEvent) => voided.some(range => isWithin(event, range))
+        yield toBatch(events.some(isVoid) ? events.filter(event => !isVoid(event)) : events)
       }
       if (!hasEnded && linked.own.signal.aborted && !signal?.aborted) throw handedOver()
     } finally {
@@ -149,9 +150,8 @@ export class RunHub {
   /** The runs of a session that are not due yet, the next one first. */
   async scheduled(key: SessionKey, limit = 50): Promise<RunItem[]> {
     const { runs } = this.#parts.runtime.store
-    if (!runs.releaseDue) return []
     const { appName } = key
-    return ((await runs.listUnfinished?.({ appName, key, scheduled: 'only', limit })) ?? []).map(toRunItem)
+    return (await runs.listUnfinished({ appName, key, scheduled: 'only', limit })).map(toRunItem)
   }
 
   /** Those that are due, newest first. */
@@ -170,7 +170,7 @@ export class RunHub {
   /** The runs of the app that wait for a person, as the store has them: at most the oldest thousand unfinished ones are read. */
   async waiting(): Promise<RunSummary[]> {
     const { runtime, appName } = this.#parts
-    const runs = (await runtime.store.runs.listUnfinished?.({ appName, limit: MOST_UNFINISHED })) ?? []
+    const runs = await runtime.store.runs.listUnfinished({ appName, limit: MOST_UNFINISHED })
     return runs.filter(({ state }) => state === 'waiting')
   }
 
@@ -242,24 +242,23 @@ export class RunHub {
     for await (const page of runEventPages(runs, runId)) yield* page as unknown as readonly RunEvent[]
   }
 
-  /** The numbers of the deltas that are void because their step was restarted, and of the restarts. */
-  async #voided(runId: string): Promise<ReadonlySet<number>> {
-    const voided = new Set<number>()
-    const drafts = new Map<string, number[]>()
+  /** The deltas that are void because their step was restarted, and the restarts. A feed has the same texts in other pieces. */
+  async #voided(runId: string): Promise<readonly RunEvent[]> {
+    const voided: RunEvent[] = []
+    const drafts = new Map<string, RunEvent[]>()
     for await (const event of this.stored(runId)) {
-      if (event.type === 'text-delta' || event.type === 'reasoning-delta')
-        draftOf(drafts, event.author).push(event.seq)
+      if (isDelta(event)) drafts.set(event.author, [...(drafts.get(event.author) ?? []), event])
       else if (event.type === 'usage' || event.type === 'tool-call') drafts.delete(event.author)
       else if (event.type === 'step-restart') {
-        voided.add(event.seq)
-        for (const [author, seqs] of drafts) {
+        voided.push(event)
+        for (const [author, texts] of drafts) {
           if (event.author !== undefined && author !== event.author) continue
-          for (const seq of seqs) voided.add(seq)
+          voided.push(...texts)
           drafts.delete(author)
         }
       }
     }
-    return voided
+    return joinDeltas(voided.sort((one, other) => one.seq - other.seq))
   }
 
   #checkAdmission(userId: string): void {
@@ -277,10 +276,7 @@ export class RunHub {
   /** A session that is held without an unfinished run is retried: another process looks after its runs. */
   async #hasRunningRun(key: SessionKey): Promise<boolean> {
     const { runs } = this.#parts.runtime.store
-    const [newest] =
-      (await runs.listUnfinished?.({ appName: key.appName, key, limit: 1 })) ??
-      (await runs.listRuns(key, { limit: 1 }))
-    return newest !== undefined && !newest.finished
+    return (await runs.listUnfinished({ appName: key.appName, key, limit: 1 })).length > 0
   }
 }
 
@@ -289,12 +285,6 @@ const BUSY_RETRIES = 5
 const BUSY_PAUSE_MS = 60
 const CLOSE_POLL_MS = 10
 const MOST_UNFINISHED = 1000
-
-function draftOf(drafts: Map<string, number[]>, author: string): number[] {
-  const draft = drafts.get(author) ?? []
-  drafts.set(author, draft)
-  return draft
-}
 
 /** A signal for each follower: listeners on a shared one that outlives them would leak. */
 function linkedSignal(outer: AbortSignal | undefined): { own: AbortController; unlink(): void } {
@@ -313,14 +303,14 @@ function asInvalidModel({ model }: RunInput, error: unknown): unknown {
 
 /** A stored run as clients see it. */
 function toRunItem(run: RunSummary): RunItem {
-  const { runId, key, startedAt, dueAt, afterSeq, lastSeq, finished, finishReason, state, place } = run
+  const { runId, key, startedAt, dueAt, afterSeq, lastSeq, finishReason, state, place } = run
   return {
     runId,
     sessionId: key.sessionId,
     startedAt,
     ...defined({ dueAt, afterSeq }),
     lastSeq,
-    status: finished ? 'finished' : (state ?? 'running'),
+    status: state,
     ...defined({ finishReason, place }),
   }
 }

@@ -159,7 +159,9 @@ test('a driver that is not installed is reported with the command that installs 
   const postgres = await exitOf('postgres://127.0.0.1:1/x', [without])
   expect(postgres.code).toBe(1)
   expect(postgres.errors).toMatch(/^store-unavailable: .*npm install pg/)
-  expect((await exitOf('memory:', [without])).code).toBe(0)
+  const memory = await exitOf('memory:', [without])
+  expect(memory.code).toBe(1)
+  expect(memory.errors).toMatch(/^store-unavailable: .*npm install @photostructure\/sqlite/)
 })
 
 testRefusal('a PostgreSQL server that does not run', async () => {
@@ -281,9 +283,9 @@ const ATTEMPTS: [string, Attempt][] = [
   ['limit', (store, key) => store.listSessions({ appName: key.appName, limit: 0 })],
   ['cursor', (store, key) => store.listSessions({ appName: key.appName, cursor: 'nonsense' })],
   ['cursor', (store, key) => store.listSessions({ appName: key.appName, cursor: 'WyJhIiwiYiJd' })],
-  ['appName', store => store.runs.listAppRuns?.({ appName: '' }) ?? Promise.resolve()],
-  ['userId', (store, key) => store.runs.listAppRuns?.({ ...key, userId: '' }) ?? Promise.resolve()],
-  ['limit', (store, key) => store.runs.listAppRuns?.({ ...key, limit: 0 }) ?? Promise.resolve()],
+  ['appName', store => store.runs.listAppRuns({ appName: '' })],
+  ['userId', (store, key) => store.runs.listAppRuns({ ...key, userId: '' })],
+  ['limit', (store, key) => store.runs.listAppRuns({ ...key, limit: 0 })],
   ['ttlMs', (store, key) => store.acquireLease(key, { ttlMs: 0 })],
   ['waitMs', (store, key) => store.acquireLease(key, { waitMs: -1 })],
   ['runId', (store, key) => store.runs.appendEvents(key, '', [])],

@@ -1,8 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Message, SessionKey } from '../../../src/session/message.js'
 import type { AppendOptions, SessionStore } from '../../../src/session/session-store.js'
-import { checkedStore, type DriverStore } from '../../../src/store/checked-store.js'
-import { MemoryStore } from '../../../src/store/memory-store.js'
 import { DRIVERS, failureOf, newKey, useStore } from './drivers.js'
 
 const user = (content: string, more: Partial<Message> = {}): Message => ({
@@ -13,7 +11,6 @@ const user = (content: string, more: Partial<Message> = {}): Message => ({
 })
 
 function bulk(store: SessionStore, key: SessionKey, messages: readonly Message[], options?: AppendOptions) {
-  if (!store.appendMessages) throw new TypeError('the store has no appendMessages')
   return store.appendMessages(key, messages, options)
 }
 
@@ -104,15 +101,4 @@ describe.each(DRIVERS)('bulk appends in $name', driver => {
     expect(stored).toHaveLength(320)
     expect(seqs.map(({ seq }) => stored[seq - 1]?.content)).toEqual(messages.map(({ content }) => content))
   })
-})
-
-test('a checked store appends one by one to a store that has no bulk append', async () => {
-  const inner: DriverStore = new MemoryStore()
-  expect(inner.appendMessages).toBeUndefined()
-  const store = checkedStore(inner)
-  const key = newKey()
-  await store.createSession(key)
-  const messages = Array.from({ length: 250 }, (_, index) => user(`m${index}`))
-  expect(await bulk(store, key, messages, { stateDelta: { a: 1 } })).toHaveLength(250)
-  expect((await store.loadSession(key))?.state).toEqual({ a: 1 })
 })

@@ -31,13 +31,12 @@ const past = () => START
 const future = () => Date.now() + HOUR_MS
 
 async function release(store: SessionStore, { appName }: SessionKey, options: object = {}) {
-  const released = await store.runs.releaseDue?.({ appName, ...options })
-  if (released === undefined) throw new TypeError('the store has no releaseDue')
+  const released = await store.runs.releaseDue({ appName, ...options })
   return { ...released, ids: released.released.map(({ runId }) => runId.split('-')[0]) }
 }
 
 async function queue(store: SessionStore, key: SessionKey): Promise<(string | undefined)[]> {
-  return ((await store.runs.listQueued?.(key)) ?? []).map(({ runId }) => runId.split('-')[0])
+  return (await store.runs.listQueued(key)).map(({ runId }) => runId.split('-')[0])
 }
 
 describe.each(DRIVERS)('runs for later in $name', driver => {
@@ -48,8 +47,8 @@ describe.each(DRIVERS)('runs for later in $name', driver => {
     const { store } = place
     const dueAt = future()
     const run = opening(key, 'later', dueAt)
-    expect(await store.queueRun?.(run)).toEqual({ dueAt })
-    expect(await store.queueRun?.(run)).toEqual({ known: true })
+    expect(await store.queueRun(run)).toEqual({ dueAt })
+    expect(await store.queueRun(run)).toEqual({ known: true })
     const found = await store.runs.findRun(run.runId)
     expect(found).toMatchObject({ state: 'scheduled', dueAt, finished: false, lastSeq: 1, key })
     expect(found).not.toHaveProperty('place')
@@ -59,9 +58,9 @@ describe.each(DRIVERS)('runs for later in $name', driver => {
     expect(await queue(store, key)).toEqual([])
     expect(await store.runs.listRuns(key)).toEqual([])
     const { appName } = key
-    expect(await store.runs.listUnfinished?.({ appName })).toEqual([])
-    expect(await store.runs.listUnfinished?.({ appName, abandoned: true, scheduled: 'also' })).toEqual([])
-    expect(await store.runs.listUnfinished?.({ appName, scheduled: 'only' })).toMatchObject([{ dueAt }])
+    expect(await store.runs.listUnfinished({ appName })).toEqual([])
+    expect(await store.runs.listUnfinished({ appName, abandoned: true, scheduled: 'also' })).toEqual([])
+    expect(await store.runs.listUnfinished({ appName, scheduled: 'only' })).toMatchObject([{ dueAt }])
     const { ids, nextInMs = 0 } = await release(store, key)
     expect(ids).toEqual([])
     expect(nextInMs).toBeGreaterThan(HOUR_MS / 2)
@@ -72,29 +71,29 @@ describe.each(DRIVERS)('runs for later in $name', driver => {
   test('a run for later blocks nothing: a message is answered at once, and the run comes after it', async () => {
     const key = newKey()
     const { store } = place
-    await store.queueRun?.(opening(key, 'due', past()))
-    const opened = await store.openRun?.(opening(key, 'now'))
-    if (!opened || !('lease' in opened)) throw new TypeError(`not opened: ${JSON.stringify(opened)}`)
-    await store.queueRun?.(opening(key, 'second'))
+    await store.queueRun(opening(key, 'due', past()))
+    const opened = await store.openRun(opening(key, 'now'))
+    if (!('lease' in opened)) throw new TypeError(`not opened: ${JSON.stringify(opened)}`)
+    await store.queueRun(opening(key, 'second'))
     expect((await release(store, key)).ids).toEqual(['due'])
     expect(await queue(store, key)).toEqual(['second', 'due'])
     const found = await store.runs.findRun(opening(key, 'due').runId)
     expect(found).toMatchObject({ state: 'queued', place: 2 })
     expect(found?.dueAt).toBeLessThan(Date.now())
     const { appName } = key
-    const open = await store.runs.listUnfinished?.({ appName, key })
-    expect(open?.map(({ runId }) => runId.split('-')[0])).toEqual(['now', 'second', 'due'])
+    const open = await store.runs.listUnfinished({ appName, key })
+    expect(open.map(({ runId }) => runId.split('-')[0])).toEqual(['now', 'second', 'due'])
     await opened.lease.release()
   })
 
   test('due runs are released in the order of their times, with their messages and inputs', async () => {
     const key = newKey()
     const { store } = place
-    await store.queueRun?.(opening(key, 'third', past() + 2))
-    await store.queueRun?.(opening(key, 'first', past() - 50))
-    await store.queueRun?.(opening(key, 'fourth', past() + 3))
-    await store.queueRun?.(opening({ ...key, sessionId: 'two' }, 'other', past() - 90))
-    await store.queueRun?.(opening(key, 'later', future()))
+    await store.queueRun(opening(key, 'third', past() + 2))
+    await store.queueRun(opening(key, 'first', past() - 50))
+    await store.queueRun(opening(key, 'fourth', past() + 3))
+    await store.queueRun(opening({ ...key, sessionId: 'two' }, 'other', past() - 90))
+    await store.queueRun(opening(key, 'later', future()))
     const some = await release(store, key, { limit: 2 })
     expect(some).toMatchObject({ ids: ['other', 'first'], nextInMs: 0 })
     expect(some.released[0]?.key).toEqual({ ...key, sessionId: 'two' })
@@ -102,13 +101,13 @@ describe.each(DRIVERS)('runs for later in $name', driver => {
     expect(rest.ids).toEqual(['third', 'fourth'])
     expect(rest.nextInMs).toBeGreaterThan(0)
     expect(await queue(store, key)).toEqual(['first', 'third', 'fourth'])
-    const [first] = (await store.runs.listQueued?.(key)) ?? []
+    const [first] = await store.runs.listQueued(key)
     expect(first).toMatchObject({ message: question('first'), input: { model: 'first' } })
     const lease = await store.acquireLease(key)
     const begin = { key, runId: first?.runId ?? '', fence: lease.fence, message: question('first') }
     const events = [{ seq: 2, type: 'run-start' }]
-    expect(await store.beginRun?.({ ...begin, runId: opening(key, 'later').runId, events })).toBeUndefined()
-    expect(await store.beginRun?.({ ...begin, events })).toEqual({ seq: 1 })
+    expect(await store.beginRun({ ...begin, runId: opening(key, 'later').runId, events })).toBeUndefined()
+    expect(await store.beginRun({ ...begin, events })).toEqual({ seq: 1 })
     await lease.release()
   })
 
@@ -116,12 +115,12 @@ describe.each(DRIVERS)('runs for later in $name', driver => {
     const key = newKey()
     const { store } = place
     const [early, ended] = [opening(key, 'early', future()), opening(key, 'ended', future())]
-    await store.queueRun?.(early)
-    await store.queueRun?.(ended)
+    await store.queueRun(early)
+    await store.queueRun(ended)
     expect((await release(store, key, { runId: early.runId })).ids).toEqual(['early'])
     expect((await release(store, key, { runId: early.runId })).ids).toEqual([])
-    expect(await store.runs.endQueued?.(ended.runId, [FINISH])).toBe(true)
-    expect(await store.runs.endQueued?.(ended.runId, [FINISH])).toBe(false)
+    expect(await store.runs.endQueued(ended.runId, [FINISH])).toBe(true)
+    expect(await store.runs.endQueued(ended.runId, [FINISH])).toBe(false)
     expect(await store.runs.findRun(ended.runId)).toMatchObject({
       state: 'finished',
       finishReason: 'aborted',
@@ -134,22 +133,22 @@ describe.each(DRIVERS)('runs for later in $name', driver => {
     const key = newKey()
     const { store } = place
     const run = opening(key, 'kept', future())
-    await store.queueRun?.(run)
+    await store.queueRun(run)
     await store.runs.prune({ appName: key.appName, before: Date.now() + HOUR_MS })
     const { appName, userId } = key
     const since = Date.now()
     await vi.waitFor(() => expect(Date.now()).toBeGreaterThan(since + 1))
-    expect(await store.expire?.({ appName, sessionsMs: 1 })).toMatchObject({ sessions: 0 })
+    expect(await store.expire({ appName, sessionsMs: 1 })).toMatchObject({ sessions: 0 })
     expect(await store.runs.findRun(run.runId)).toMatchObject({ state: 'scheduled', lastSeq: 1 })
-    expect(await store.erase?.({ appName, userId })).toMatchObject({ sessions: 1, runs: 1 })
+    expect(await store.erase({ appName, userId })).toMatchObject({ sessions: 1, runs: 1 })
     expect(await store.runs.findRun(run.runId)).toBeUndefined()
     expect(await release(store, key, { runId: run.runId })).toMatchObject({ released: [] })
-    expect(await store.queueRun?.(run)).toEqual({ known: true })
+    expect(await store.queueRun(run)).toEqual({ known: true })
   })
 
   test('a copy of a session has no runs for later', async () => {
     const key = newKey()
-    await place.store.queueRun?.(opening(key, 'once', past()))
+    await place.store.queueRun(opening(key, 'once', past()))
     await place.store.forkSession(key, 'copy')
     expect((await release(place.store, key)).released.map(run => run.key.sessionId)).toEqual(['one'])
   })
@@ -158,14 +157,13 @@ describe.each(DRIVERS)('runs for later in $name', driver => {
     const key = newKey()
     const { store } = place
     const refused = [
-      store.queueRun?.({ ...opening(key, 'a'), dueAt: -1 }),
-      store.queueRun?.({ ...opening(key, 'a'), dueAt: Number.NaN }),
-      store.runs.releaseDue?.({ appName: '' }),
-      store.runs.releaseDue?.({ appName: 'a', limit: 0 }),
-      store.runs.listUnfinished?.({ appName: 'a', scheduled: true as unknown as 'also' }),
+      store.queueRun({ ...opening(key, 'a'), dueAt: -1 }),
+      store.queueRun({ ...opening(key, 'a'), dueAt: Number.NaN }),
+      store.runs.releaseDue({ appName: '' }),
+      store.runs.releaseDue({ appName: 'a', limit: 0 }),
+      store.runs.listUnfinished({ appName: 'a', scheduled: true as unknown as 'also' }),
     ]
-    for (const promise of refused)
-      expect((await failureOf(promise as Promise<unknown>)).code).toBe('invalid-argument')
+    for (const promise of refused) expect((await failureOf(promise)).code).toBe('invalid-argument')
   })
 })
 
@@ -177,7 +175,7 @@ describe.each(SHARED_DRIVERS)('runs for later of two stores on one $name databas
     const key = newKey()
     const names = Array.from({ length: 12 }, (_, index) => `run${index}`)
     for (const [index, name] of names.entries())
-      await place.store.queueRun?.(opening(key, name, past() + index))
+      await place.store.queueRun(opening(key, name, past() + index))
     const both = await Promise.all([release(place.store, key), release(other, key)])
     const ids = both.flatMap(({ ids: some }) => some)
     expect(ids).toHaveLength(names.length)

@@ -13,7 +13,6 @@ import { DRIVERS, failureOf, fired, newKey, type Place, SHARED_DRIVERS, useStore
 const MARK = 'zebra-crossing-4711'
 
 function erase(store: SessionStore, { appName, userId }: SessionKey): Promise<EraseReceipt> {
-  if (!store.erase) throw new Error('the store cannot erase')
   return store.erase({ appName, userId })
 }
 
@@ -28,7 +27,7 @@ async function fill(store: SessionStore, key: SessionKey, mark = MARK): Promise<
     ...{ role: 'user', timestamp: 1, id: `${index}` },
     content: `${mark} ${index} ${'x'.repeat((index % 7) * 900)}`,
   }))
-  await store.appendMessages?.(key, messages)
+  await store.appendMessages(key, messages)
   await store.appendMessage(key, { role: 'user', content: `${mark} again`, timestamp: 1, id: '3' })
   await store.appendMessage(inner, { role: 'user', content: `inner ${mark}`, timestamp: 1 })
   await store.runs.appendEvents(key, runId, [{ seq: 1, type: 'text-delta', text: mark }])
@@ -141,7 +140,7 @@ describe.each(SHARED_DRIVERS)('erasing in $name', driver => {
     // As a process leaves it that is killed after detaching.
     await change(
       place,
-      "UPDATE lango_sessions SET app_name = '', user_id = '', session_id = 'erased-' || pk, title = NULL, search = NULL, nested_in = NULL",
+      "UPDATE lango_sessions SET app_name = '', user_id = '', session_id = 'erased-' || pk, title = NULL, search = '', nested_in = NULL",
     )
     await change(place, "UPDATE lango_runs SET app_name = '', user_id = '', session_id = '', deleted_at = 1")
     await erase(place.store, newKey())
@@ -150,7 +149,6 @@ describe.each(SHARED_DRIVERS)('erasing in $name', driver => {
       'lango_session_state',
       'lango_run_events',
       'lango_run_requests',
-      'lango_run_parts',
       'lango_request_parts',
       'lango_run_signals',
       'lango_sessions',
@@ -186,9 +184,9 @@ describe.each(SHARED_DRIVERS)('deleting by age in $name', driver => {
     for (const each of [named('idle'), named('leased'), foreign]) await aged(each, 40)
     await aged(named('recent'), 2)
     const lease = await place.store.acquireLease(named('leased'))
-    const receipt = await place.store.expire?.({ appName: key.appName, sessionsMs: 30 * DAY_MS })
+    const receipt = await place.store.expire({ appName: key.appName, sessionsMs: 30 * DAY_MS })
     expect(receipt).toMatchObject({ sessions: 2, events: 0 })
-    expect(receipt?.clockAheadMs).toBeUndefined()
+    expect(receipt.clockAheadMs).toBeUndefined()
     const { sessions } = await place.store.listSessions({ appName: key.appName })
     expect(sessions.map(({ key: { sessionId } }) => sessionId).sort()).toEqual(['fresh', 'leased', 'recent'])
     expect(
@@ -205,11 +203,11 @@ describe.each(SHARED_DRIVERS)('deleting by age in $name', driver => {
     // Stored under the wrong clock.
     await fill(place.store, { ...key, sessionId: 'new' })
     const options = { appName: key.appName, sessionsMs: 30 * DAY_MS }
-    const held = await place.store.expire?.(options)
+    const held = await place.store.expire(options)
     expect(held).toMatchObject({ sessions: 0, clockAheadMs: expect.any(Number) })
-    expect(held?.clockAheadMs).toBeGreaterThan(399 * DAY_MS)
+    expect(held.clockAheadMs).toBeGreaterThan(399 * DAY_MS)
     expect(await place.store.loadSession(key)).toBeDefined()
-    expect(await place.store.expire?.({ ...options, trustClock: true })).toMatchObject({ sessions: 2 })
+    expect(await place.store.expire({ ...options, trustClock: true })).toMatchObject({ sessions: 2 })
     expect(await place.store.loadSession(key)).toBeUndefined()
   })
 })
@@ -306,21 +304,20 @@ describe('the files of a SQLite database', () => {
     await Promise.all([store.close(), other.close()])
   })
 
-  test('a rewrite removes from a SQLite file what an older release deleted without overwriting', async () => {
+  test('a rewrite removes from a SQLite file what another program deleted without overwriting', async () => {
     folder = await makeFolder()
     const file = join(folder, 'store.db')
     const store = await openStore(`sqlite:${file}`)
     const key = { appName: 'app', userId: 'user-to-forget', sessionId: 'one' }
     await fill(store, key)
     await store.close()
-    const old = new DatabaseSync(file)
-    // Older releases did not overwrite what they deleted.
-    old.exec('PRAGMA secure_delete = OFF')
-    old.exec('DELETE FROM lango_messages')
-    old.close()
+    const program = new DatabaseSync(file)
+    program.exec('PRAGMA secure_delete = OFF')
+    program.exec('DELETE FROM lango_messages')
+    program.close()
     expect(filesWith(folder, `${MARK} 1`)).not.toEqual([])
     const again = await openStore(`sqlite:${file}`)
-    await again.erase?.(key, { rewrite: true })
+    await again.erase(key, { rewrite: true })
     expect(filesWith(folder, MARK)).toEqual([])
     await again.close()
   })
@@ -340,7 +337,7 @@ test('the files of a PostgreSQL database hold nothing of an erased user after a 
   expect(existsSync(dirname(folder))).toBe(true)
   expect(filesWith(folder, MARK)).not.toEqual([])
   expect((await erase(store, key)).residue).toBe('free-space')
-  expect((await store.erase?.(key, { rewrite: true }))?.residue).toBe('log')
+  expect((await store.erase(key, { rewrite: true })).residue).toBe('log')
   await database.query('CHECKPOINT')
   expect(filesWith(folder, MARK)).toEqual([])
   expect(filesWith(folder, key.userId)).toEqual([])
@@ -357,7 +354,7 @@ test('the log of PostgreSQL holds nothing of an erased user once old segments ar
   await fill(store, key, mark)
   const [place] = await database.query("SELECT current_setting('data_directory') AS folder")
   const log = join(String(place?.folder), 'pg_wal')
-  await store.erase?.(key, { rewrite: true })
+  await store.erase(key, { rewrite: true })
   expect(filesWith(log, mark)).not.toEqual([])
   await database.query('ALTER SYSTEM SET wal_recycle = off')
   await database.query('SELECT pg_reload_conf()')

@@ -56,7 +56,7 @@ describe.each(FAST_DRIVERS)('loading from $name', driver => {
   async function stored(messages: readonly Message[]): Promise<SessionKey> {
     const key = newKey()
     await place.store.createSession(key)
-    await place.store.appendMessages?.(key, messages)
+    await place.store.appendMessages(key, messages)
     return key
   }
 

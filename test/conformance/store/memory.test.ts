@@ -3,11 +3,9 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { SessionKey } from '../../../src/session/message.js'
 import type { Observed, SessionMemory } from '../../../src/session/session-memory.js'
-import { migrate } from '../../../src/store/migrations.js'
 import { openStore } from '../../../src/store/open-store.js'
-import { sql } from '../../../src/store/sql-database.js'
 import { makeFolder, removeFolder } from '../../support/temporary-folder.js'
-import { DRIVERS, type Driver, failureOf, newKey, openDatabase, SHARED_DRIVERS, useStore } from './drivers.js'
+import { DRIVERS, failureOf, newKey, useStore } from './drivers.js'
 
 const said = (content: string, timestamp = 1000) => ({ role: 'user', content, timestamp })
 
@@ -317,39 +315,13 @@ test('the file of a SQLite database holds no indexed word of a deleted session',
       ...{ seq: index + 1, at: index },
       terms: [session === key ? 'zanzibarian' : 'kilimanjaro', `number${index}`],
     }))
-    await store.memory?.index(session, { version: 1, afterSeq: 0, throughSeq: 300, documents })
-    await store.memory?.observe(session, { observations: [about('zanzibarian fact', 1)] })
+    await store.memory.index(session, { version: 1, afterSeq: 0, throughSeq: 300, documents })
+    await store.memory.observe(session, { observations: [about('zanzibarian fact', 1)] })
   }
-  await store.memory?.forget(kept, [1])
+  await store.memory.forget(kept, [1])
   await store.deleteSession(key)
   await store.close()
   const bytes = await readFile(file, 'latin1')
   expect(bytes).toContain('kilimanjaro')
   expect(bytes).not.toContain('zanzibarian')
-})
-
-describe.each(SHARED_DRIVERS)('the schema of memory in $name', (driver: Driver) => {
-  test('a database of schema 8 gains memory and keeps its messages', async () => {
-    const started = await driver.startEmpty()
-    const database = await openDatabase(started.url)
-    await migrate(database, 8)
-    await database.run(
-      sql(`INSERT INTO lango_sessions (app_name, user_id, session_id, message_count, token_total, turn_seq, created_at, updated_at, updated_hour)
-        VALUES ('app', 'ann', 'one', 1, 20, 1, 1000, 2000, 0)`),
-    )
-    await database.run(
-      sql(`INSERT INTO lango_messages (session_pk, seq, flags, tokens, timestamp, role, content)
-        VALUES (1, 1, 3, 20, 5, 'user', 'hello')`),
-    )
-    await database.close()
-    const key = { appName: 'app', userId: 'ann', sessionId: 'one' }
-    const store = await openStore(started.url)
-    expect(await store.readMessages(key)).toMatchObject([{ content: 'hello' }])
-    expect(await store.memory?.progress(key)).toMatchObject({ totalMessages: 1, indexedSeq: 0 })
-    const documents = [{ seq: 1, at: 5, terms: ['hello'] }]
-    expect(await store.memory?.index(key, { version: 1, afterSeq: 0, throughSeq: 1, documents })).toBe(true)
-    expect(await store.memory?.findDocuments(key, { terms: ['hello'], limit: 1 })).toMatchObject([{ seq: 1 }])
-    await store.close()
-    await started.stop()
-  })
 })

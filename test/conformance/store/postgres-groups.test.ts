@@ -6,6 +6,7 @@ import type { SessionKey } from '../../../src/session/message.js'
 import type { RunStep } from '../../../src/session/run-store.js'
 import type { SessionStore } from '../../../src/session/session-store.js'
 import { checkedStore } from '../../../src/store/checked-store.js'
+import { PostgresStore } from '../../../src/store/postgres-store.js'
 import type { SqlDatabase } from '../../../src/store/sql-database.js'
 import { openSqlStore } from '../../../src/store/sql-store.js'
 import { createStoreDatabase, type TestDatabase } from '../../support/postgres.js'
@@ -22,7 +23,7 @@ async function open(
 ): Promise<{ place: TestDatabase; database: SqlDatabase; store: SessionStore }> {
   const place = await createStoreDatabase()
   const database = await openDatabase(`${place.url}${query}`)
-  const store = checkedStore(await openSqlStore(database))
+  const store = checkedStore(await openSqlStore(database, PostgresStore))
   onTestFinished(async () => {
     await store.close()
     await place.drop()
@@ -36,8 +37,8 @@ async function openRuns(store: SessionStore, count: number): Promise<OpenedRun[]
       const key = newKey()
       const runId = randomUUID()
       const events = [{ seq: 1, type: 'run-start' }]
-      const opened = await store.openRun?.({ key, runId, message: text('question'), events })
-      if (!opened || !('lease' in opened)) throw new TypeError('the run was not opened')
+      const opened = await store.openRun({ key, runId, message: text('question'), events })
+      if (!('lease' in opened)) throw new TypeError('the run was not opened')
       return { key, runId, fence: opened.lease.fence }
     }),
   )

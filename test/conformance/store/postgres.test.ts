@@ -4,6 +4,7 @@ import { expect, test, vi } from 'vitest'
 import type { RunStep, ToolCallFacts } from '../../../src/session/run-store.js'
 import { checkedStore } from '../../../src/store/checked-store.js'
 import { openStore } from '../../../src/store/open-store.js'
+import { PostgresStore } from '../../../src/store/postgres-store.js'
 import { sql } from '../../../src/store/sql-database.js'
 import { openSqlStore } from '../../../src/store/sql-store.js'
 import { createDatabase, createStoreDatabase, type TestDatabase } from '../../support/postgres.js'
@@ -66,6 +67,15 @@ test.runIf(!IS_POOLED)(
     await database.drop()
   },
 )
+
+test('a backup of a PostgreSQL store is refused with the advice to use pg_dump', async () => {
+  const database = await createStoreDatabase()
+  const store = await openStore(database.url)
+  const failure = await failureOf(Promise.resolve(store.backup('copy.db')))
+  expect(failure).toMatchObject({ code: 'unsupported', message: expect.stringContaining('Use pg_dump') })
+  await store.close()
+  await database.drop()
+})
 
 test('a database that does not store text as UTF-8 is refused', async () => {
   const database = await createStoreDatabase()
@@ -179,7 +189,7 @@ test('opening a store waits for a PostgreSQL server that is still starting', asy
   const url = Object.assign(new URL(database.url), { port: (server.address() as AddressInfo).port })
   const store = await openStore(url.href)
   expect(connections).toBeGreaterThan(3)
-  await store.check?.()
+  await store.check()
   await store.close()
   server.close()
   await database.drop()
@@ -203,20 +213,20 @@ test.runIf(!IS_POOLED)(
   async () => {
     const place = await createStoreDatabase()
     const database = await openDatabase(place.url)
-    const store = checkedStore(await openSqlStore(database))
+    const store = checkedStore(await openSqlStore(database, PostgresStore))
     const key = newKey()
     const run = { key, runId: 'queued', message: QUESTION, input: { model: 'm' } }
-    const costOf = async (work: () => Promise<unknown> | undefined) => {
+    const costOf = async (work: () => Promise<unknown>) => {
       const before = { ...database.work }
       await work()
       return [database.work.statements - before.statements, database.work.control - before.control]
     }
-    await store.check?.()
-    expect(await costOf(() => store.queueRun?.({ ...run, events: [START] }))).toEqual([2, 2])
+    await store.check()
+    expect(await costOf(() => store.queueRun({ ...run, events: [START] }))).toEqual([2, 2])
     const lease = await store.acquireLease(key)
     const begin = { ...run, fence: lease.fence, events: [{ ...START, seq: 2 }], alone: true }
-    expect(await costOf(() => store.beginRun?.(begin))).toEqual([1, 0])
-    expect(await costOf(() => store.runs.findRuns?.(['queued', 'unknown']))).toEqual([1, 0])
+    expect(await costOf(() => store.beginRun(begin))).toEqual([1, 0])
+    expect(await costOf(() => store.runs.findRuns(['queued', 'unknown']))).toEqual([1, 0])
     await lease.release()
     await store.close()
     await place.drop()
@@ -228,9 +238,9 @@ test.runIf(!IS_POOLED)(
   async () => {
     const place = await createStoreDatabase()
     const database = await openDatabase(place.url)
-    const store = checkedStore(await openSqlStore(database))
+    const store = checkedStore(await openSqlStore(database, PostgresStore))
     const key = newKey()
-    const costOf = async <T>(work: () => Promise<T> | undefined): Promise<[T | undefined, object]> => {
+    const costOf = async <T>(work: () => Promise<T>): Promise<[T, object]> => {
       const before = { ...database.work }
       const result = await work()
       const { statements, control, commits } = database.work
@@ -244,16 +254,16 @@ test.runIf(!IS_POOLED)(
       ]
     }
     const [opened, opening] = await costOf(() =>
-      store.openRun?.({ key, runId: 'run', message: QUESTION, events: [START] }),
+      store.openRun({ key, runId: 'run', message: QUESTION, events: [START] }),
     )
     expect(opening).toEqual({ statements: 2, control: 2, commits: 1 })
-    if (!opened || !('lease' in opened)) throw new TypeError('the run was not opened')
+    if (!('lease' in opened)) throw new TypeError('the run was not opened')
     const [, loading] = await costOf(() => store.loadSession(key, { throughSeq: 0 }))
     expect(loading).toEqual({ statements: 1, control: 0, commits: 0 })
     const messages = Array.from({ length: 10 }, (_, index) => ({ text: `${index} `.repeat(500) }))
     for (let step = 1; step <= 3; step++) {
       const [stored, saving] = await costOf(() =>
-        store.runs.saveStep?.({
+        store.runs.saveStep({
           key,
           runId: 'run',
           fence: opened.lease.fence,
@@ -300,12 +310,12 @@ test.runIf(!IS_POOLED)(
     for (const [change, calls] of changes) {
       const message = change.message && { message: { ...QUESTION, id: 'last' } }
       const step = { key, runId: 'run', fence: opened.lease.fence, ...change, ...message }
-      const [stored, saving] = await costOf(() => store.runs.saveStep?.(step))
+      const [stored, saving] = await costOf(() => store.runs.saveStep(step))
       expect(stored?.calls).toEqual(calls)
       expect(saving).toEqual({ statements: 1, control: 0, commits: 1 })
     }
     expect(await store.runs.findRun('run')).toMatchObject({ state: 'finished', finished: true })
-    opened.lease.released?.()
+    opened.lease.released()
     expect((await store.runs.readRequests('run')).map(({ record }) => record)).toEqual(
       [3, 6, 9].map(count => ({ messages: messages.slice(0, count) })),
     )
@@ -324,13 +334,13 @@ test('steps that are stored again after dropped connections leave each message, 
   const record = (step: number) => ({ all: steps.slice(0, step).map(number => `${number} `.repeat(1000)) })
   const work = async (runId: string) => {
     const key = newKey()
-    const opened = await store.openRun?.({ key, runId, message: QUESTION, events: [START] })
-    if (!opened || !('lease' in opened)) throw new TypeError('the run was not opened')
+    const opened = await store.openRun({ key, runId, message: QUESTION, events: [START] })
+    if (!('lease' in opened)) throw new TypeError('the run was not opened')
     for (const step of steps) {
       const message = { ...QUESTION, id: `answer-${step}` }
       const calls = [{ id: `answer-${step}/c`, status: 'intent', call: CALL } as const]
       const part = { message, events: [{ seq: step + 1 }], requests: [{ step, record: record(step) }], calls }
-      await untilStored(() => store.runs.saveStep?.({ key, runId, fence: opened.lease.fence, ...part }))
+      await untilStored(() => store.runs.saveStep({ key, runId, fence: opened.lease.fence, ...part }))
     }
     await opened.lease.release()
     return key
@@ -356,8 +366,8 @@ test('steps that are stored again after dropped connections leave each message, 
       ...steps.map(step => step + 1),
     ])
     expect(await store.runs.readRequests(runId)).toEqual(steps.map(step => ({ step, record: record(step) })))
-    const calls = await store.runs.readCalls?.(runId)
-    expect(calls?.map(({ id, ordinal }) => [id, ordinal])).toEqual(
+    const calls = await store.runs.readCalls(runId)
+    expect(calls.map(({ id, ordinal }) => [id, ordinal])).toEqual(
       steps.map(step => [`answer-${step}/c`, step - 1]),
     )
   }
@@ -366,7 +376,7 @@ test('steps that are stored again after dropped connections leave each message, 
 })
 
 /** Repeats a write that failed with a retryable error, at most ten times. */
-async function untilStored(write: () => Promise<unknown> | undefined): Promise<void> {
+async function untilStored(write: () => Promise<unknown>): Promise<void> {
   for (let attempts = 1; ; attempts++) {
     try {
       await write()
@@ -401,7 +411,7 @@ test('a run that is opened while another writer appends is numbered after its me
   await writer.query('UPDATE lango_sessions SET message_count = message_count + 1')
   await writer.query(`INSERT INTO lango_messages (session_pk, seq, flags, tokens, timestamp, role, content)
     SELECT pk, message_count, 0, 1, 1, 'user', 'second' FROM lango_sessions`)
-  const opening = store.openRun?.({ key, runId: 'run', message: QUESTION, events: [START] })
+  const opening = store.openRun({ key, runId: 'run', message: QUESTION, events: [START] })
   await untilBlocked(database)
   await writer.query('COMMIT')
   await writer.end()
@@ -420,7 +430,7 @@ test('a run that is opened while its session is deleted begins in a new session'
   await store.appendMessage(key, { role: 'user', content: 'first', timestamp: 1 })
   const writer = await otherTransaction(database.url)
   await writer.query('DELETE FROM lango_sessions')
-  const opening = store.openRun?.({ key, runId: 'run', message: QUESTION, events: [START] })
+  const opening = store.openRun({ key, runId: 'run', message: QUESTION, events: [START] })
   await untilBlocked(database)
   await writer.query('DELETE FROM lango_messages')
   await writer.query('DELETE FROM lango_session_state')
@@ -440,8 +450,8 @@ test('an append without a lease that waits for the opening of a run is refused',
   await store.createSession(key)
   const opener = await otherTransaction(database.url)
   await opener.query(
-    `INSERT INTO lango_leases (app_name, user_id, session_id, expires_at, ttl_ms)
-      VALUES ($1, $2, $3, extract(epoch FROM clock_timestamp()) * 1000 + 60000, 60000)`,
+    `INSERT INTO lango_leases (app_name, user_id, session_id, expires_at, ttl_ms, holder)
+      VALUES ($1, $2, $3, extract(epoch FROM clock_timestamp()) * 1000 + 60000, 60000, '')`,
     [key.appName, key.userId, key.sessionId],
   )
   await opener.query('UPDATE lango_sessions SET message_count = message_count + 1')
@@ -458,15 +468,13 @@ test('a step that waits for the deletion of its session stores nothing', async (
   const database = await createStoreDatabase()
   const store = await openStore(database.url)
   const key = newKey()
-  const opened = await store.openRun?.({ key, runId: 'run', message: QUESTION, events: [START] })
-  if (!opened || !('lease' in opened)) throw new TypeError('the run was not opened')
+  const opened = await store.openRun({ key, runId: 'run', message: QUESTION, events: [START] })
+  if (!('lease' in opened)) throw new TypeError('the run was not opened')
   const deleter = await otherTransaction(database.url)
   for (const table of ['leases', 'sessions', 'messages']) await deleter.query(`DELETE FROM lango_${table}`)
   const requests = [{ step: 1, record: { body: 'x'.repeat(5000) } }]
   const step = { key, runId: 'run', fence: opened.lease.fence, events: [{ seq: 2 }], requests }
-  const saving = failureOf(
-    store.runs.saveStep?.({ ...step, message: { ...QUESTION, id: 'answer' } }) as Promise<unknown>,
-  )
+  const saving = failureOf(store.runs.saveStep({ ...step, message: { ...QUESTION, id: 'answer' } }))
   await untilBlocked(database)
   await deleter.query("UPDATE lango_runs SET deleted_at = 1, app_name = '', user_id = '', session_id = ''")
   await deleter.query('DELETE FROM lango_run_events')
@@ -486,17 +494,17 @@ test.runIf(!IS_POOLED)(
   async () => {
     const place = await createStoreDatabase()
     const database = await openDatabase(place.url)
-    const store = checkedStore(await openSqlStore(database))
+    const store = checkedStore(await openSqlStore(database, PostgresStore))
     const key = newKey()
     const at = { ...key, appName: `${key.appName}-inner` }
     const opening = { key, runId: 'run', message: QUESTION, events: [START], input: { model: 'm' } }
-    const opened = await store.openRun?.(opening)
-    if (!opened || !('lease' in opened)) throw new TypeError('the run was not opened')
+    const opened = await store.openRun(opening)
+    if (!('lease' in opened)) throw new TypeError('the run was not opened')
     await store.createSession(at, {}, { nestedIn: key.appName })
     let step = { key, runId: 'run', fence: opened.lease.fence }
     const costOf = async (more: Partial<RunStep>) => {
       const before = { ...database.work }
-      await store.runs.saveStep?.({ ...step, ...more })
+      await store.runs.saveStep({ ...step, ...more })
       const { statements, control } = database.work
       return [statements - before.statements, control - before.control]
     }
@@ -509,8 +517,8 @@ test.runIf(!IS_POOLED)(
     expect(await costOf({ ...answer('d'), at, calls: [{ id: 'b/1', status: 'started' }] })).toEqual([1, 0])
     expect(await costOf({ journal: [entry('e')] })).toEqual([1, 0])
     expect(await costOf({ events: [{ seq: 4 }], pause: 'waiting', release: true })).toEqual([1, 0])
-    opened.lease.released?.()
-    const seqs = (await store.runs.readResumable?.('run'))?.journal.map(({ id, seq }) => [id, seq])
+    opened.lease.released()
+    const seqs = (await store.runs.readResumable('run'))?.journal.map(({ id, seq }) => [id, seq])
     expect(seqs).toEqual([
       ['a', 2],
       ['b', 1],
@@ -521,10 +529,10 @@ test.runIf(!IS_POOLED)(
     const { fence } = await store.acquireLease(key)
     step = { ...step, fence }
     for (const seq of [5, 6])
-      await store.runs.resumeRun?.({ key, runId: 'run', fence, events: [{ seq, type: 'run-resumed' }] })
-    expect(await store.runs.readResumable?.('run')).toMatchObject({ attempt: 2 })
+      await store.runs.resumeRun({ key, runId: 'run', fence, events: [{ seq, type: 'run-resumed' }] })
+    expect(await store.runs.readResumable('run')).toMatchObject({ attempt: 2 })
     expect(await costOf(answer('f'))).toEqual([1, 0])
-    expect(await store.runs.readResumable?.('run')).toMatchObject({ attempt: 1 })
+    expect(await store.runs.readResumable('run')).toMatchObject({ attempt: 1 })
     expect(await costOf({ ...answer('g'), events: [{ seq: 9, type: 'run-finish' }] })).toEqual([1, 0])
     expect(await database.run(sql('SELECT count(*) AS remaining FROM lango_run_journal'))).toEqual([
       { remaining: 0 },

@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from 'vitest'
 import type { Message, SessionKey } from '../../../src/session/message.js'
-import type { OpenedRun, RunOpening } from '../../../src/session/run-store.js'
-import type { Lease, LeaseOptions, SessionStore } from '../../../src/session/session-store.js'
+import type { RunOpening } from '../../../src/session/run-store.js'
+import type { Lease, SessionStore } from '../../../src/session/session-store.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { runScript } from '../../support/child.js'
 import { DRIVERS, failureOf, newKey, SHARED_DRIVERS, useStore } from './drivers.js'
@@ -29,22 +29,16 @@ function orQueue(key: SessionKey, name = 'first'): RunOpening {
   return { ...opening(key, name), orQueue: { events: [QUEUED] } }
 }
 
-async function open(store: SessionStore, toOpen: RunOpening, options?: LeaseOptions): Promise<OpenedRun> {
-  const opened = await store.openRun?.(toOpen, options)
-  if (opened === undefined) throw new TypeError('the store has no openRun')
-  return opened
-}
-
 async function opened(store: SessionStore, toOpen: RunOpening): Promise<{ lease: Lease; seq: number }> {
-  const outcome = await open(store, toOpen)
+  const outcome = await store.openRun(toOpen)
   if (!('lease' in outcome)) throw new TypeError(`not opened: ${JSON.stringify(outcome)}`)
   return outcome
 }
 
 /** Stores the end of a run and releases its lease in one step. */
 async function finish(store: SessionStore, { key, runId }: RunOpening, lease: Lease): Promise<void> {
-  await store.runs.saveStep?.({ key, runId, fence: lease.fence, events: [FINISH], release: true })
-  lease.released?.()
+  await store.runs.saveStep({ key, runId, fence: lease.fence, events: [FINISH], release: true })
+  lease.released()
 }
 
 async function begin(
@@ -54,11 +48,11 @@ async function begin(
   { alone = false } = {},
 ) {
   const started = { ...START, seq: 2 }
-  return store.beginRun?.({ key, runId, fence, message, events: [started], ...(input && { input }), alone })
+  return store.beginRun({ key, runId, fence, message, events: [started], ...(input && { input }), alone })
 }
 
-async function queuedIds(store: SessionStore, key: SessionKey): Promise<string[] | undefined> {
-  return (await store.runs.listQueued?.(key))?.map(({ runId }) => runId)
+async function queuedIds(store: SessionStore, key: SessionKey): Promise<string[]> {
+  return (await store.runs.listQueued(key)).map(({ runId }) => runId)
 }
 
 describe.each(DRIVERS)('queued runs in $name', driver => {
@@ -90,8 +84,8 @@ describe.each(DRIVERS)('queued runs in $name', driver => {
     const { lease, seq } = await opened(place.store, orQueue(key))
     expect(seq).toBe(1)
     expect(await place.store.runs.readEvents(orQueue(key).runId)).toEqual([START])
-    expect(await open(place.store, orQueue(key, 'second'))).toEqual({ queued: 1 })
-    expect(await open(place.store, orQueue(key, 'third'), { waitMs: 60_000 })).toEqual({ queued: 2 })
+    expect(await place.store.openRun(orQueue(key, 'second'))).toEqual({ queued: 1 })
+    expect(await place.store.openRun(orQueue(key, 'third'), { waitMs: 60_000 })).toEqual({ queued: 2 })
     expect(await place.store.runs.readEvents(orQueue(key, 'third').runId)).toEqual([{ ...QUEUED, place: 2 }])
     const messages = await place.store.readMessages(key)
     expect(messages.map(({ id }) => id)).toEqual(['first'])
@@ -110,27 +104,27 @@ describe.each(DRIVERS)('queued runs in $name', driver => {
     const key = newKey()
     const odd = { ...question('odd'), content: 'nul \0 half \ud83d' }
     const { lease } = await opened(place.store, opening(key))
-    await open(place.store, { ...orQueue(key, 'second'), message: odd, input: { text: 'a\0b\ud800' } })
+    await place.store.openRun({ ...orQueue(key, 'second'), message: odd, input: { text: 'a\0b\ud800' } })
     const { input, ...bare } = orQueue(key, 'third')
     expect(input).toBeDefined()
-    await open(place.store, bare)
-    const queued = await place.store.runs.listQueued?.(key)
+    await place.store.openRun(bare)
+    const queued = await place.store.runs.listQueued(key)
     expect(queued).toMatchObject([
       { runId: `second-${key.appName}`, key, message: odd, input: { text: 'a\0b\ud800' } },
       { runId: `third-${key.appName}`, key, message: question('third'), input: {} },
     ])
-    for (const { queuedAt } of queued ?? []) expect(queuedAt).toBeGreaterThan(0)
-    expect(await place.store.runs.listQueued?.(key, { limit: 1 })).toHaveLength(1)
+    for (const { queuedAt } of queued) expect(queuedAt).toBeGreaterThan(0)
+    expect(await place.store.runs.listQueued(key, { limit: 1 })).toHaveLength(1)
     await lease.release()
   })
 
   test('a queued run creates the session if it is new, and is found by its id afterwards', async () => {
     const key = newKey()
     const run = opening(key)
-    expect(await place.store.queueRun?.({ ...run, events: [QUEUED] })).toEqual({ queued: 1 })
-    expect(await place.store.queueRun?.({ ...run, events: [QUEUED] })).toEqual({ known: true })
-    expect(await open(place.store, orQueue(key))).toEqual({ known: true })
-    expect(await place.store.queueRun?.(orQueue(key, 'second'))).toEqual({ queued: 2 })
+    expect(await place.store.queueRun({ ...run, events: [QUEUED] })).toEqual({ queued: 1 })
+    expect(await place.store.queueRun({ ...run, events: [QUEUED] })).toEqual({ known: true })
+    expect(await place.store.openRun(orQueue(key))).toEqual({ known: true })
+    expect(await place.store.queueRun(orQueue(key, 'second'))).toEqual({ queued: 2 })
     expect((await place.store.loadSession(key))?.title).toBe('Why?')
     expect(await place.store.runs.readEvents(run.runId)).toEqual([{ ...QUEUED, place: 1 }])
     expect(await place.store.readMessages(key)).toEqual([])
@@ -142,7 +136,7 @@ describe.each(DRIVERS)('queued runs in $name', driver => {
     const key = newKey()
     const event = { ...QUEUED, userId: '"place":-1, "place":0', note: { place: -1 } }
     const run = { ...opening(key), events: [event] }
-    expect(await place.store.queueRun?.(run)).toEqual({ queued: 1 })
+    expect(await place.store.queueRun(run)).toEqual({ queued: 1 })
     const [stored] = await place.store.runs.readEvents(run.runId)
     expect(stored).toMatchObject({ place: 1, userId: event.userId })
   })
@@ -151,18 +145,16 @@ describe.each(DRIVERS)('queued runs in $name', driver => {
     const { runs } = place.store
     const [one, other] = [newKey(), newKey()]
     const { lease } = await opened(place.store, opening(one))
-    await place.store.queueRun?.(orQueue(one, 'second'))
-    await place.store.queueRun?.(orQueue(other))
+    await place.store.queueRun(orQueue(one, 'second'))
+    await place.store.queueRun(orQueue(other))
     const ids = [opening(one).runId, orQueue(one, 'second').runId, orQueue(other).runId]
-    const found = await runs.findRuns?.(['unknown', ...ids])
-    expect(new Map(found?.map(run => [run.runId, run]))).toEqual(
+    const found = await runs.findRuns(['unknown', ...ids])
+    expect(new Map(found.map(run => [run.runId, run]))).toEqual(
       new Map(await Promise.all(ids.map(async id => [id, await runs.findRun(id)] as const))),
     )
     expect(found).toHaveLength(3)
-    expect(await runs.findRuns?.([])).toEqual([])
-    expect((await failureOf(Promise.resolve(runs.findRuns?.(['']))).catch(error => error)).code).toBe(
-      'invalid-argument',
-    )
+    expect(await runs.findRuns([])).toEqual([])
+    expect((await failureOf(runs.findRuns([''])).catch(error => error)).code).toBe('invalid-argument')
     await lease.release()
   })
 
@@ -170,7 +162,7 @@ describe.each(DRIVERS)('queued runs in $name', driver => {
     const key = newKey()
     const { lease } = await opened(place.store, opening(key))
     const run = orQueue(key, 'second')
-    await place.store.queueRun?.(run)
+    await place.store.queueRun(run)
     expect(await begin(place.store, run, lease.fence, { alone: true })).toBeUndefined()
     expect(await place.store.runs.findRun(run.runId)).toMatchObject({ state: 'queued', lastSeq: 1 })
     await finish(place.store, opening(key), lease)
@@ -189,12 +181,12 @@ describe.each(DRIVERS)('queued runs in $name', driver => {
       await place.store.createSession(key)
       await place.store.appendMessage(key, question('before'))
       const run = orQueue(key, 'second')
-      await place.store.queueRun?.(run)
+      await place.store.queueRun(run)
       const lease = await place.store.acquireLease(key)
       const { input, ...bare } = run
       expect(await begin(place.store, isGiven ? run : bare, lease.fence)).toEqual({ seq: 2 })
       expect(await begin(place.store, run, lease.fence)).toBeUndefined()
-      expect(await place.store.runs.readResumable?.(run.runId)).toMatchObject({ input, message: run.message })
+      expect(await place.store.runs.readResumable(run.runId)).toMatchObject({ input, message: run.message })
       const found = await place.store.runs.findRun(run.runId)
       expect(found).toMatchObject({ state: 'running', afterSeq: 1, lastSeq: 2 })
       expect(found).not.toHaveProperty('place')
@@ -211,7 +203,7 @@ describe.each(DRIVERS)('queued runs in $name', driver => {
   test('a run begins only under the lease of its session', async () => {
     const key = newKey()
     const run = orQueue(key)
-    await place.store.queueRun?.(run)
+    await place.store.queueRun(run)
     const old = await place.store.acquireLease(key)
     await old.release()
     const failure = await failureOf(begin(place.store, run, old.fence))
@@ -229,8 +221,8 @@ describe.each(DRIVERS)('queued runs in $name', driver => {
     const { lease } = await opened(place.store, opening(key))
     await lease.release()
     const unfinished = { unfinished: [opening(key).runId] }
-    expect(await open(place.store, opening(key, 'second'))).toEqual(unfinished)
-    expect(await open(place.store, orQueue(key, 'second'), { waitMs: 60_000 })).toEqual(unfinished)
+    expect(await place.store.openRun(opening(key, 'second'))).toEqual(unfinished)
+    expect(await place.store.openRun(orQueue(key, 'second'), { waitMs: 60_000 })).toEqual(unfinished)
     expect(await place.store.runs.findRun(opening(key, 'second').runId)).toBeUndefined()
     expect((await place.store.readMessages(key)).length).toBe(1)
     await place.store.runs.appendEvents(key, opening(key).runId, [FINISH])
@@ -242,7 +234,7 @@ describe.each(DRIVERS)('queued runs in $name', driver => {
   test('a run that waited for the lease of an unfinished run reports it', async () => {
     const key = newKey()
     const { lease } = await opened(place.store, opening(key))
-    const waiting = open(place.store, opening(key, 'second'), { waitMs: 60_000 })
+    const waiting = place.store.openRun(opening(key, 'second'), { waitMs: 60_000 })
     await lease.release()
     expect(await waiting).toEqual({ unfinished: [opening(key).runId] })
     await (await place.store.acquireLease(key)).release()
@@ -251,13 +243,13 @@ describe.each(DRIVERS)('queued runs in $name', driver => {
   test('queued runs come before a run that does not queue', async () => {
     const key = newKey()
     const first = orQueue(key)
-    await place.store.queueRun?.(first)
-    expect((await failureOf(open(place.store, opening(key, 'second')))).code).toBe('session-busy')
-    expect((await failureOf(open(place.store, opening(key, 'second'), { waitMs: 30 }))).code).toBe(
+    await place.store.queueRun(first)
+    expect((await failureOf(place.store.openRun(opening(key, 'second')))).code).toBe('session-busy')
+    expect((await failureOf(place.store.openRun(opening(key, 'second'), { waitMs: 30 }))).code).toBe(
       'session-busy',
     )
     expect(await place.store.runs.findRun(opening(key, 'second').runId)).toBeUndefined()
-    const waiting = open(place.store, opening(key, 'second'), { waitMs: 60_000 })
+    const waiting = place.store.openRun(opening(key, 'second'), { waitMs: 60_000 })
     const lease = await place.store.acquireLease(key, { waitMs: 60_000 })
     await begin(place.store, first, lease.fence)
     await finish(place.store, first, lease)
@@ -268,9 +260,9 @@ describe.each(DRIVERS)('queued runs in $name', driver => {
 
   test('waiting for queued runs ends with the abort signal', async () => {
     const key = newKey()
-    await place.store.queueRun?.(orQueue(key))
+    await place.store.queueRun(orQueue(key))
     const stop = new AbortController()
-    const waiting = open(place.store, opening(key, 'second'), { waitMs: 60_000, signal: stop.signal })
+    const waiting = place.store.openRun(opening(key, 'second'), { waitMs: 60_000, signal: stop.signal })
     stop.abort()
     expect((await failureOf(waiting)).code).toBe('aborted')
     await (await place.store.acquireLease(key)).release()
@@ -279,24 +271,24 @@ describe.each(DRIVERS)('queued runs in $name', driver => {
   test('a run that is still queued is ended with its events; one that has begun is not', async () => {
     const key = newKey()
     const [first, second] = [orQueue(key), orQueue(key, 'second')]
-    for (const run of [first, second]) await place.store.queueRun?.(run)
+    for (const run of [first, second]) await place.store.queueRun(run)
     const end = { ...FINISH, seq: 2 }
-    expect(await place.store.runs.endQueued?.(first.runId, [end])).toBe(true)
-    expect(await place.store.runs.endQueued?.(first.runId, [end])).toBe(false)
-    expect(await place.store.runs.endQueued?.('unknown', [end])).toBe(false)
+    expect(await place.store.runs.endQueued(first.runId, [end])).toBe(true)
+    expect(await place.store.runs.endQueued(first.runId, [end])).toBe(false)
+    expect(await place.store.runs.endQueued('unknown', [end])).toBe(false)
     expect(await place.store.runs.findRun(first.runId)).toMatchObject({ state: 'finished', lastSeq: 2 })
     expect(await place.store.runs.findRun(second.runId)).toMatchObject({ state: 'queued', place: 1 })
     const lease = await place.store.acquireLease(key)
     expect(await begin(place.store, first, lease.fence)).toBeUndefined()
     await begin(place.store, second, lease.fence)
-    expect(await place.store.runs.endQueued?.(second.runId, [end])).toBe(false)
+    expect(await place.store.runs.endQueued(second.runId, [end])).toBe(false)
     await lease.release()
   })
 
   test('events can be appended to a queued run', async () => {
     const key = newKey()
     const run = orQueue(key)
-    await place.store.queueRun?.(run)
+    await place.store.queueRun(run)
     await place.store.runs.appendEvents(key, run.runId, [{ seq: 2, type: 'status' }])
     expect(await place.store.runs.findRun(run.runId)).toMatchObject({ state: 'queued', lastSeq: 2 })
     await place.store.runs.appendEvents(key, run.runId, [{ ...FINISH, seq: 3 }])
@@ -311,18 +303,18 @@ describe.each(DRIVERS)('queued runs in $name', driver => {
     const names = ['a', 'b', 'c', 'd'].map(name => `${name}-${appName}`)
     const run = (key: SessionKey, index: number) => ({ ...orQueue(key), runId: names[index] ?? '' })
     const first = await opened(place.store, run(two, 0))
-    await place.store.queueRun?.(run(two, 1))
-    await place.store.queueRun?.(run(one, 2))
+    await place.store.queueRun(run(two, 1))
+    await place.store.queueRun(run(one, 2))
     const other = await opened(place.store, run(held, 3))
     await first.lease.release()
     const listed = async (query: { key?: SessionKey; limit?: number } = {}) =>
-      (await place.store.runs.listUnfinished?.({ abandoned: true, appName, ...query }))?.map(
+      (await place.store.runs.listUnfinished({ abandoned: true, appName, ...query })).map(
         ({ runId }) => runId,
       )
     expect(await listed()).toEqual(names.slice(0, 3))
     expect(await listed({ limit: 2 })).toEqual(names.slice(0, 2))
     expect(await listed({ key: one })).toEqual([names[2]])
-    expect(await place.store.runs.listUnfinished?.({ abandoned: true, appName, key: two })).toMatchObject([
+    expect(await place.store.runs.listUnfinished({ abandoned: true, appName, key: two })).toMatchObject([
       { state: 'running', key: two },
       { state: 'queued', place: 1 },
     ])
@@ -336,24 +328,24 @@ describe.each(DRIVERS)('queued runs in $name', driver => {
   test('a queued run is deleted with its session, and its id is not used again', async () => {
     const key = newKey()
     const run = orQueue(key)
-    await place.store.queueRun?.(run)
+    await place.store.queueRun(run)
     expect(await place.store.deleteSession(key)).toBe(true)
     expect(await place.store.runs.findRun(run.runId)).toBeUndefined()
-    expect(await place.store.runs.listUnfinished?.({ abandoned: true, appName: key.appName })).toEqual([])
-    expect(await place.store.queueRun?.(run)).toEqual({ known: true })
+    expect(await place.store.runs.listUnfinished({ abandoned: true, appName: key.appName })).toEqual([])
+    expect(await place.store.queueRun(run)).toEqual({ known: true })
   })
 
   test('erasing a user counts and deletes queued runs', async () => {
     const key = newKey()
-    for (const name of ['first', 'second']) await place.store.queueRun?.(orQueue(key, name))
-    expect(await place.store.erase?.(key)).toMatchObject({ sessions: 1, runs: 2, events: 2 })
+    for (const name of ['first', 'second']) await place.store.queueRun(orQueue(key, name))
+    expect(await place.store.erase(key)).toMatchObject({ sessions: 1, runs: 2, events: 2 })
     expect(await queuedIds(place.store, key)).toEqual([])
   })
 
   test('pruning keeps queued and running runs, and queued sessions do not expire', async () => {
     const key = newKey()
     const run = orQueue(key)
-    await place.store.queueRun?.(run)
+    await place.store.queueRun(run)
     const before = Date.now() + 60_000
     await place.store.runs.prune({ appName: key.appName, before })
     expect(await place.store.runs.findRun(run.runId)).toMatchObject({
@@ -364,17 +356,17 @@ describe.each(DRIVERS)('queued runs in $name', driver => {
     const since = Date.now()
     await vi.waitFor(() => expect(Date.now()).toBeGreaterThan(since + 1))
     const { appName } = key
-    expect(await place.store.expire?.({ appName, sessionsMs: 1 })).toMatchObject({ sessions: 0 })
+    expect(await place.store.expire({ appName, sessionsMs: 1 })).toMatchObject({ sessions: 0 })
     expect(await queuedIds(place.store, key)).toEqual([run.runId])
-    await place.store.runs.endQueued?.(run.runId, [FINISH])
+    await place.store.runs.endQueued(run.runId, [FINISH])
     await vi.waitFor(async () =>
-      expect(await place.store.expire?.({ appName, sessionsMs: 1 })).toMatchObject({ sessions: 1 }),
+      expect(await place.store.expire({ appName, sessionsMs: 1 })).toMatchObject({ sessions: 1 }),
     )
   })
 
   test('a copy of a session has no queue', async () => {
     const key = newKey()
-    await place.store.queueRun?.(orQueue(key))
+    await place.store.queueRun(orQueue(key))
     await place.store.forkSession(key, 'copy')
     expect(await queuedIds(place.store, { ...key, sessionId: 'copy' })).toEqual([])
   })
@@ -384,30 +376,29 @@ describe.each(DRIVERS)('queued runs in $name', driver => {
     const { store } = place
     const input = [] as unknown as Record<string, unknown>
     const refused = [
-      store.queueRun?.({ ...opening(key), input }),
-      store.queueRun?.({ ...opening(key), runId: '' }),
-      store.openRun?.({ ...opening(key), orQueue: { events: [{ seq: -1 }] } }),
-      store.beginRun?.({ key, runId: 'r', fence: 0, message: question('q'), events: [] }),
-      store.runs.listUnfinished?.({ abandoned: true, appName: '' }),
-      store.runs.listQueued?.(key, { limit: 0 }),
-      store.runs.endQueued?.('', []),
+      store.queueRun({ ...opening(key), input }),
+      store.queueRun({ ...opening(key), runId: '' }),
+      store.openRun({ ...opening(key), orQueue: { events: [{ seq: -1 }] } }),
+      store.beginRun({ key, runId: 'r', fence: 0, message: question('q'), events: [] }),
+      store.runs.listUnfinished({ abandoned: true, appName: '' }),
+      store.runs.listQueued(key, { limit: 0 }),
+      store.runs.endQueued('', []),
     ]
-    for (const promise of refused)
-      expect((await failureOf(promise as Promise<unknown>)).code).toBe('invalid-argument')
+    for (const promise of refused) expect((await failureOf(promise)).code).toBe('invalid-argument')
     expect(await store.loadSession(key)).toBeUndefined()
   })
 
   test('of several openings with orQueue at the same time, one begins and the others queue in order', async () => {
     const key = newKey()
     const names = Array.from({ length: 8 }, (_, index) => `run${index}`)
-    const outcomes = await Promise.all(names.map(name => open(place.store, orQueue(key, name))))
+    const outcomes = await Promise.all(names.map(name => place.store.openRun(orQueue(key, name))))
     const begun = outcomes.filter(outcome => 'lease' in outcome)
     expect(begun).toHaveLength(1)
     const places = outcomes.flatMap(outcome => ('queued' in outcome ? [outcome.queued] : []))
     expect(places.toSorted((one, other) => one - other)).toEqual([1, 2, 3, 4, 5, 6, 7])
     const queued = await queuedIds(place.store, key)
     for (const [index, outcome] of outcomes.entries())
-      if ('queued' in outcome) expect(queued?.[outcome.queued - 1]).toBe(orQueue(key, names[index]).runId)
+      if ('queued' in outcome) expect(queued[outcome.queued - 1]).toBe(orQueue(key, names[index]).runId)
     for (const outcome of begun) if ('lease' in outcome) await outcome.lease.release()
   })
 })
@@ -422,12 +413,12 @@ describe.each(SHARED_DRIVERS)('queued runs of two stores on one $name database',
       const apart = round % 2 === 0 ? key : { ...key, sessionId: 'two' }
       const run = { ...orQueue(key), runId: `run-${key.appName}` }
       const outcomes = await Promise.all([
-        round % 4 < 2 ? open(place.store, run) : place.store.queueRun?.(run),
-        open(other, { ...run, key: apart }),
+        round % 4 < 2 ? place.store.openRun(run) : place.store.queueRun(run),
+        other.openRun({ ...run, key: apart }),
       ])
-      expect(outcomes.filter(outcome => outcome && 'known' in outcome)).toHaveLength(1)
+      expect(outcomes.filter(outcome => 'known' in outcome)).toHaveLength(1)
       expect(await other.runs.readEvents(run.runId)).toHaveLength(1)
-      for (const outcome of outcomes) if (outcome && 'lease' in outcome) await outcome.lease.release()
+      for (const outcome of outcomes) if ('lease' in outcome) await outcome.lease.release()
     }
     await other.close()
   })
@@ -437,8 +428,8 @@ describe.each(SHARED_DRIVERS)('queued runs of two stores on one $name database',
     for (let round = 0; round < 20; round++) {
       const key = newKey()
       const outcomes = await Promise.all([
-        open(place.store, orQueue(key)),
-        open(other, orQueue(key, 'second')),
+        place.store.openRun(orQueue(key)),
+        other.openRun(orQueue(key, 'second')),
       ])
       expect(outcomes.filter(outcome => 'lease' in outcome)).toHaveLength(1)
       expect(outcomes.filter(outcome => 'queued' in outcome)).toEqual([{ queued: 1 }])
@@ -453,7 +444,7 @@ describe.each(SHARED_DRIVERS)('queued runs of two stores on one $name database',
     for (let round = 0; round < 10; round++) {
       const key = newKey()
       const run = orQueue(key)
-      await place.store.queueRun?.(run)
+      await place.store.queueRun(run)
       const lease = await place.store.acquireLease(key)
       const begun = await Promise.all([begin(place.store, run, lease.fence), begin(other, run, lease.fence)])
       expect(begun.filter(outcome => outcome !== undefined)).toEqual([{ seq: 1 }])
@@ -468,11 +459,11 @@ describe.each(SHARED_DRIVERS)('queued runs of two stores on one $name database',
     for (let round = 0; round < 10; round++) {
       const key = newKey()
       const run = orQueue(key)
-      await place.store.queueRun?.(run)
+      await place.store.queueRun(run)
       const lease = await place.store.acquireLease(key)
       const [begun, isEnded] = await Promise.all([
         begin(place.store, run, lease.fence),
-        other.runs.endQueued?.(run.runId, [{ ...FINISH, seq: 2 }]),
+        other.runs.endQueued(run.runId, [{ ...FINISH, seq: 2 }]),
       ])
       expect(isEnded).toBe(begun === undefined)
       expect((await other.runs.findRun(run.runId))?.state).toBe(isEnded ? 'finished' : 'running')
@@ -487,22 +478,22 @@ describe.each(SHARED_DRIVERS)('queued runs of two stores on one $name database',
     const child = runScript('store-child.ts', ['accept', place.url, appName, sessionId, '2000'])
     await child.untilLines(1)
     expect(child.lines, child.errors()).toEqual(['accepted'])
-    expect(await place.store.runs.listUnfinished?.({ abandoned: true, appName })).toEqual([])
+    expect(await place.store.runs.listUnfinished({ abandoned: true, appName })).toEqual([])
     child.process.kill('SIGKILL')
     await child.ended
     await vi.waitFor(
       async () =>
-        expect(await place.store.runs.listUnfinished?.({ abandoned: true, appName })).toMatchObject([
+        expect(await place.store.runs.listUnfinished({ abandoned: true, appName })).toMatchObject([
           { runId: `begun-${appName}`, state: 'running' },
           { runId: `queued-${appName}`, state: 'queued', place: 1 },
         ]),
       { timeout: 60_000 },
     )
-    const later = await open(place.store, orQueue(key, 'later'))
+    const later = await place.store.openRun(orQueue(key, 'later'))
     expect(later).toEqual({ unfinished: [`begun-${appName}`] })
     const lease = await place.store.acquireLease(key)
     await place.store.runs.appendEvents(key, `begun-${appName}`, [FINISH])
-    const [queued] = (await place.store.runs.listQueued?.(key)) ?? []
+    const [queued] = await place.store.runs.listQueued(key)
     expect(queued).toMatchObject({ message: { content: 'Still there?' }, input: { model: 'm' } })
     if (queued) expect(await begin(place.store, { ...queued, events: [] }, lease.fence)).toEqual({ seq: 2 })
     await lease.release()

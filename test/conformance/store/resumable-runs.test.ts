@@ -28,8 +28,8 @@ function entry(id: string, more: Partial<JournalEntry> = {}): JournalEntry {
 }
 
 async function open(store: SessionStore, toOpen: RunOpening): Promise<Lease> {
-  const opened = await store.openRun?.(toOpen)
-  if (!opened || !('lease' in opened)) throw new TypeError(`not opened: ${JSON.stringify(opened)}`)
+  const opened = await store.openRun(toOpen)
+  if (!('lease' in opened)) throw new TypeError(`not opened: ${JSON.stringify(opened)}`)
   return opened.lease
 }
 
@@ -45,21 +45,21 @@ describe.each(DRIVERS)('runs that are resumed in $name', driver => {
   }
 
   async function save(step: RunStep) {
-    return place.store.runs.saveStep?.(step)
+    return place.store.runs.saveStep(step)
   }
 
   function resumable(runId: string) {
-    return place.store.runs.readResumable?.(runId)
+    return place.store.runs.readResumable(runId)
   }
 
   async function resume({ key, runId }: { key: SessionKey; runId: string }, fence: number, seq = 50) {
     const events = [{ seq, type: 'run-resumed' }]
-    return place.store.runs.resumeRun?.({ key, runId, fence, events })
+    return place.store.runs.resumeRun({ key, runId, fence, events })
   }
 
   async function abandonedOf({ appName }: SessionKey) {
-    const found = await place.store.runs.listUnfinished?.({ appName, abandoned: true })
-    return found?.map(({ runId }) => runId)
+    const found = await place.store.runs.listUnfinished({ appName, abandoned: true })
+    return found.map(({ runId }) => runId)
   }
 
   test('a run that was begun is resumable with its input and message until it ends', async () => {
@@ -72,7 +72,7 @@ describe.each(DRIVERS)('runs that are resumed in $name', driver => {
       attempt: 1,
     })
     await save({ ...step, events: [FINISH], release: true })
-    lease.released?.()
+    lease.released()
     expect(await resumable(runId)).toBeUndefined()
     expect(await place.store.runs.findRun(runId)).toMatchObject({ key, state: 'finished' })
   })
@@ -80,7 +80,7 @@ describe.each(DRIVERS)('runs that are resumed in $name', driver => {
   test('a queued run, an unknown one, and one without input are not resumable', async () => {
     const { key, lease } = await begin()
     const queued = orQueue(key, 'second')
-    await place.store.openRun?.(queued)
+    await place.store.openRun(queued)
     expect(await resumable(queued.runId)).toBeUndefined()
     expect(await resumable(`unknown-${key.appName}`)).toBeUndefined()
     await lease.release()
@@ -102,15 +102,27 @@ describe.each(DRIVERS)('runs that are resumed in $name', driver => {
     await lease.release()
   })
 
+  test('a run whose message has no id is resumable with the first message of the run', async () => {
+    const key = newKey()
+    await place.store.createSession(key)
+    await place.store.appendMessage(key, answer('before'))
+    const { message, ...rest } = opening(key)
+    const { id, ...unnamed } = message
+    const lease = await open(place.store, { ...rest, message: unnamed })
+    expect((await resumable(rest.runId))?.message).toMatchObject({ ...unnamed, seq: 2 })
+    expect(id).toBeDefined()
+    await lease.release()
+  })
+
   test('a queued run that was begun is resumable', async () => {
     const { key, lease, step } = await begin()
     const second = orQueue(key, 'second')
-    expect(await place.store.openRun?.(second)).toEqual({ queued: 1 })
+    expect(await place.store.openRun(second)).toEqual({ queued: 1 })
     await save({ ...step, events: [FINISH], release: true })
-    lease.released?.()
+    lease.released()
     const next = await place.store.acquireLease(key)
     const { runId, message } = second
-    await place.store.beginRun?.({ key, runId, fence: next.fence, message, events: [{ ...START, seq: 2 }] })
+    await place.store.beginRun({ key, runId, fence: next.fence, message, events: [{ ...START, seq: 2 }] })
     expect(await resumable(runId)).toMatchObject({
       input: INPUT,
       message: { id: 'second', seq: 2 },
@@ -163,14 +175,14 @@ describe.each(DRIVERS)('runs that are resumed in $name', driver => {
     // What is stored after the end is not kept either.
     await save({ ...step, message: answer('a3'), journal: [entry('a3')] })
     await lease.release()
-    expect(await place.store.erase?.(key)).toMatchObject({ runs: 1, journal: 0 })
+    expect(await place.store.erase(key)).toMatchObject({ runs: 1, journal: 0 })
   })
 
   test('erasing a user deletes and counts the entries of journals', async () => {
     const { key, runId, step } = await begin()
     await save({ ...step, message: answer('a1'), journal: [entry('a1'), entry('event', { kind: 'event' })] })
-    expect(await place.store.erase?.(key)).toMatchObject({ runs: 1, journal: 2 })
-    expect(await place.store.erase?.(key)).toMatchObject({ runs: 0, journal: 0 })
+    expect(await place.store.erase(key)).toMatchObject({ runs: 1, journal: 2 })
+    expect(await place.store.erase(key)).toMatchObject({ runs: 0, journal: 0 })
     expect(await resumable(runId)).toBeUndefined()
   })
 
@@ -179,7 +191,7 @@ describe.each(DRIVERS)('runs that are resumed in $name', driver => {
     await save({ ...step, message: answer('a1'), journal: [entry('a1')] })
     await place.store.deleteSession(key)
     expect(await resumable(runId)).toBeUndefined()
-    expect(await place.store.erase?.(key)).toMatchObject({ journal: 0 })
+    expect(await place.store.erase(key)).toMatchObject({ journal: 0 })
   })
 
   test('a step stores its message and state in a nested session under the lease of the run', async () => {
@@ -202,10 +214,10 @@ describe.each(DRIVERS)('runs that are resumed in $name', driver => {
     expect(outer?.state).toEqual({})
     expect((await resumable(runId))?.journal).toEqual([{ ...entry('n1', { scope: 'm/c' }), seq: 1, at }])
     expect(await place.store.runs.readEvents(runId)).toEqual([START, ...events])
-    expect(await place.store.runs.readCalls?.(runId)).toMatchObject([{ id: 'n1/c1', status: 'intent' }])
+    expect(await place.store.runs.readCalls(runId)).toMatchObject([{ id: 'n1/c1', status: 'intent' }])
     await lease.release()
     const next = await place.store.acquireLease(key)
-    const late = await failureOf(save({ ...step, at, message: answer('n3') }) as Promise<unknown>)
+    const late = await failureOf(save({ ...step, at, message: answer('n3') }))
     expect(late.code).toBe('lease-lost')
     await next.release()
     expect((await place.store.readMessages(at)).length).toBe(2)
@@ -215,12 +227,10 @@ describe.each(DRIVERS)('runs that are resumed in $name', driver => {
     const { key, runId, lease, step } = await begin()
     const at = { ...key, appName: `${key.appName}-inner` }
     const calls = [{ id: 'n1/c1', status: 'intent', call: CALL }] as const
-    const failure = await failureOf(
-      save({ ...step, at, message: answer('n1'), calls, events: [{ seq: 2 }] }) as Promise<unknown>,
-    )
+    const failure = await failureOf(save({ ...step, at, message: answer('n1'), calls, events: [{ seq: 2 }] }))
     expect(failure.code).toBe('session-not-found')
     expect(await place.store.runs.readEvents(runId)).toEqual([START])
-    expect(await place.store.runs.readCalls?.(runId)).toEqual([])
+    expect(await place.store.runs.readCalls(runId)).toEqual([])
     await lease.release()
   })
 
@@ -242,43 +252,43 @@ describe.each(DRIVERS)('runs that are resumed in $name', driver => {
     await save({ ...step, calls: [{ id: 'm/c1', status: 'started', call: CALL }] })
     const done = { id: 'm/c1', status: 'done', result: { ok: true }, actions } as const
     await save({ ...step, calls: [done] })
-    expect(await place.store.runs.readCalls?.(runId)).toMatchObject([{ result: { ok: true }, actions }])
+    expect(await place.store.runs.readCalls(runId)).toMatchObject([{ result: { ok: true }, actions }])
     await save({ ...step, calls: [{ id: 'm/c1', status: 'done' }] })
-    expect(await place.store.runs.readCalls?.(runId)).toMatchObject([{ result: { ok: true }, actions }])
+    expect(await place.store.runs.readCalls(runId)).toMatchObject([{ result: { ok: true }, actions }])
     await save({ ...step, events: [FINISH], release: true })
-    lease.released?.()
+    lease.released()
     await place.store.runs.prune({ appName: key.appName, before: Date.now() + 60_000 })
-    const [kept] = (await place.store.runs.readCalls?.(runId)) ?? []
+    const [kept] = await place.store.runs.readCalls(runId)
     expect(kept).toMatchObject({ id: 'm/c1', status: 'done' })
     expect(kept).not.toHaveProperty('actions')
     expect(kept).not.toHaveProperty('result')
-    expect(await place.store.erase?.(key)).toMatchObject({ toolCalls: 1 })
+    expect(await place.store.erase(key)).toMatchObject({ toolCalls: 1 })
   })
 
   test('a call that is added as failed keeps its actions', async () => {
     const { runId, lease, step } = await begin()
     const actions = { escalate: true }
     await save({ ...step, calls: [{ id: 'm/c1', status: 'failed', call: CALL, result: 'no', actions }] })
-    expect(await place.store.runs.readCalls?.(runId)).toMatchObject([{ result: 'no', actions }])
+    expect(await place.store.runs.readCalls(runId)).toMatchObject([{ result: 'no', actions }])
     await lease.release()
   })
 
   test('a run that waits for a person blocks the runs after it, and is due when it has a signal', async () => {
     const { key, runId, lease, step } = await begin()
     await save({ ...step, events: [{ seq: 2, type: 'approval-request' }], pause: 'waiting', release: true })
-    lease.released?.()
+    lease.released()
     const waiting = { state: 'waiting', finished: false }
     expect(await place.store.runs.findRun(runId)).toMatchObject(waiting)
     expect(await place.store.runs.listRuns(key)).toMatchObject([waiting])
     expect(await resumable(runId)).toMatchObject({ state: 'waiting', attempt: 1 })
-    const refused = place.store.openRun?.(opening(key, 'second'), { waitMs: 5 })
-    expect((await failureOf(refused as Promise<unknown>)).code).toBe('session-busy')
+    const refused = place.store.openRun(opening(key, 'second'), { waitMs: 5 })
+    expect((await failureOf(refused)).code).toBe('session-busy')
     const third = orQueue(key, 'third')
-    expect(await place.store.openRun?.(third)).toEqual({ queued: 1 })
+    expect(await place.store.openRun(third)).toEqual({ queued: 1 })
     expect(await place.store.runs.findRun(third.runId)).toMatchObject({ state: 'queued', place: 1 })
     const { appName } = key
-    const all = await place.store.runs.listUnfinished?.({ appName })
-    expect(all?.map(each => each.runId)).toEqual([runId, third.runId])
+    const all = await place.store.runs.listUnfinished({ appName })
+    expect(all.map(each => each.runId)).toEqual([runId, third.runId])
     expect(await abandonedOf(key)).toEqual([])
     await place.store.runs.sendSignal(runId, { type: 'stop' })
     expect(await abandonedOf(key)).toEqual([runId])
@@ -286,23 +296,23 @@ describe.each(DRIVERS)('runs that are resumed in $name', driver => {
     expect(await abandonedOf(key)).toEqual([])
     const { message } = third
     const early = { key, runId: third.runId, fence: next.fence, message, events: [{ ...START, seq: 2 }] }
-    expect(await place.store.beginRun?.(early)).toBeUndefined()
+    expect(await place.store.beginRun(early)).toBeUndefined()
     expect(await place.store.runs.findRun(third.runId)).toMatchObject({ state: 'queued', place: 1 })
     expect(await resume({ key, runId }, next.fence)).toEqual({ attempt: 1 })
     expect(await resumable(runId)).toMatchObject({ state: 'running', attempt: 1 })
     await save({ ...step, fence: next.fence, events: [FINISH] })
-    expect(await place.store.beginRun?.(early)).toEqual({ seq: 2 })
+    expect(await place.store.beginRun(early)).toEqual({ seq: 2 })
     await next.release()
   })
 
   test('a run that was handed over is running, listed first, and continued without counting an attempt', async () => {
     const { key, runId, lease, step } = await begin()
     await save({ ...step, pause: 'handover', release: true })
-    lease.released?.()
+    lease.released()
     expect(await place.store.runs.findRun(runId)).toMatchObject({ state: 'running', finished: false })
     expect(await resumable(runId)).toMatchObject({ state: 'handover' })
     expect(await abandonedOf(key)).toEqual([runId])
-    expect(await place.store.openRun?.(orQueue(key, 'second'))).toEqual({ unfinished: [runId] })
+    expect(await place.store.openRun(orQueue(key, 'second'))).toEqual({ unfinished: [runId] })
     const next = await place.store.acquireLease(key)
     expect(await resume({ key, runId }, next.fence)).toEqual({ attempt: 1 })
     expect(await resumable(runId)).toMatchObject({ state: 'running', attempt: 1 })
@@ -329,7 +339,7 @@ describe.each(DRIVERS)('runs that are resumed in $name', driver => {
     expect(await resumable(runId)).toMatchObject({ attempt: 1 })
     expect(await resume({ key, runId }, fence, 55)).toEqual({ attempt: 2 })
     await save({ ...step, fence, pause: 'handover', release: true })
-    next.released?.()
+    next.released()
     const last = await place.store.acquireLease(key)
     expect(await resume({ key, runId }, last.fence, 56)).toEqual({ attempt: 2 })
     await last.release()
@@ -338,7 +348,7 @@ describe.each(DRIVERS)('runs that are resumed in $name', driver => {
   test('a run that has ended, is queued, or belongs to another session is not resumed', async () => {
     const { key, runId, lease, step } = await begin()
     const second = orQueue(key, 'second')
-    await place.store.openRun?.(second)
+    await place.store.openRun(second)
     expect(await resume({ key, runId: second.runId }, lease.fence)).toBeUndefined()
     expect(await resume({ key, runId: `unknown-${key.appName}` }, lease.fence)).toBeUndefined()
     await save({ ...step, events: [FINISH] })
@@ -360,8 +370,8 @@ describe.each(DRIVERS)('runs that are resumed in $name', driver => {
       { ...step, pause: 'handover', release: true } as const,
       { ...step, journal: [entry('a2')] },
     ])
-      expect((await failureOf(save(late) as Promise<unknown>)).code).toBe('lease-lost')
-    lease.released?.()
+      expect((await failureOf(save(late))).code).toBe('lease-lost')
+    lease.released()
     expect(await resumable(runId)).toMatchObject({ state: 'waiting', journal: [] })
     expect((await place.store.readMessages(key)).length).toBe(2)
   })
@@ -386,7 +396,7 @@ describe.each(DRIVERS)('runs that are resumed in $name', driver => {
     const before = [await resumable(runId), await place.store.runs.readEvents(runId)]
     expect(await save(sent)).toEqual(first)
     expect([await resumable(runId), await place.store.runs.readEvents(runId)]).toEqual(before)
-    expect(await place.store.runs.readCalls?.(runId)).toMatchObject([
+    expect(await place.store.runs.readCalls(runId)).toMatchObject([
       { id: 'a1/c1', ordinal: 0, attempt: 1, status: 'started' },
       { id: 'a1/c2', ordinal: 1, attempt: 0, status: 'intent' },
     ])
@@ -400,7 +410,7 @@ describe.each(DRIVERS)('runs that are resumed in $name', driver => {
   test('pruning leaves the events of a paused run', async () => {
     const { key, runId, lease, step } = await begin()
     await save({ ...step, pause: 'waiting', release: true })
-    lease.released?.()
+    lease.released()
     await place.store.runs.sendSignal(runId, { type: 'stop' })
     await place.store.runs.prune({ appName: key.appName, before: Date.now() + 60_000 })
     expect(await place.store.runs.readEvents(runId)).toEqual([START])
@@ -420,7 +430,7 @@ describe.each(DRIVERS)('runs that are resumed in $name', driver => {
     ['actions that are no object', { calls: [{ id: 'a', status: 'done', actions: 1 }] }, 'calls[0].actions'],
   ])('%s is refused', async (_, more, field) => {
     const step = { key: newKey(), runId: 'run', fence: 1, ...more } as RunStep
-    const failure = await failureOf(save(step) as Promise<unknown>)
+    const failure = await failureOf(save(step))
     expect(failure.code).toBe('invalid-argument')
     expect(failure.message).toContain(`${field} must`)
   })

@@ -22,8 +22,8 @@ describe.each(DRIVERS)('openings and steps of runs in $name', driver => {
   const place = useStore(driver)
 
   async function open(store: SessionStore, key: SessionKey): Promise<{ lease: Lease; seq: number }> {
-    const opened = await store.openRun?.(opening(key))
-    if (!opened || !('lease' in opened)) throw new TypeError('the run was not opened')
+    const opened = await store.openRun(opening(key))
+    if (!('lease' in opened)) throw new TypeError('the run was not opened')
     return opened
   }
 
@@ -46,7 +46,7 @@ describe.each(DRIVERS)('openings and steps of runs in $name', driver => {
     const key = newKey()
     const { lease } = await open(place.store, key)
     await lease.release()
-    expect(await place.store.openRun?.(opening(key))).toEqual({ known: true })
+    expect(await place.store.openRun(opening(key))).toEqual({ known: true })
     expect((await place.store.readMessages(key)).length).toBe(1)
     await (await place.store.acquireLease(key)).release()
   })
@@ -54,10 +54,10 @@ describe.each(DRIVERS)('openings and steps of runs in $name', driver => {
   test('a run whose session is busy is not stored; it is opened when the lease is free', async () => {
     const key = newKey()
     const holder = await place.store.acquireLease(key)
-    const refused = place.store.openRun?.(opening(key))
-    expect((await failureOf(refused as Promise<unknown>)).code).toBe('session-busy')
+    const refused = place.store.openRun(opening(key))
+    expect((await failureOf(refused)).code).toBe('session-busy')
     expect(await place.store.runs.findRun(opening(key).runId)).toBeUndefined()
-    const waiting = place.store.openRun?.(opening(key), { waitMs: 20_000 })
+    const waiting = place.store.openRun(opening(key), { waitMs: 20_000 })
     await holder.release()
     expect(await waiting).toMatchObject({ seq: 1 })
   })
@@ -72,12 +72,12 @@ describe.each(DRIVERS)('openings and steps of runs in $name', driver => {
     const requests = [{ step: 1, record: { body: 'x'.repeat(10_000) } }]
     const stateDelta = { mood: 'calm' }
     expect(
-      await place.store.runs.saveStep?.({ ...step, message: ANSWER, stateDelta, events, requests }),
+      await place.store.runs.saveStep({ ...step, message: ANSWER, stateDelta, events, requests }),
     ).toEqual({ seq: 2 })
     const calibration = [{ model, bytes: 4, tokens: 1 }]
     const last = [{ seq: 3, type: 'run-finish' }]
-    await place.store.runs.saveStep?.({ ...step, events: last, calibration, release: true })
-    lease.released?.()
+    await place.store.runs.saveStep({ ...step, events: last, calibration, release: true })
+    lease.released()
     const session = await place.store.loadSession(key)
     expect(session?.messages.map(({ content }) => content)).toEqual(['Why?', 'Because.'])
     expect(session?.state).toEqual({ mood: 'calm' })
@@ -100,11 +100,11 @@ describe.each(DRIVERS)('openings and steps of runs in $name', driver => {
       requests: [{ step: 1, record: { body: 'x' } }],
       calibration: [{ model: `model-${key.appName}`, bytes: 4, tokens: 1 }],
     }
-    const refused = place.store.runs.saveStep?.({ ...step, fence: lease.fence + 1000 })
-    expect((await failureOf(refused as Promise<unknown>)).code).toBe('lease-lost')
+    const refused = place.store.runs.saveStep({ ...step, fence: lease.fence + 1000 })
+    expect((await failureOf(refused)).code).toBe('lease-lost')
     expect((await place.store.runs.findRun(runId))?.finished).toBe(false)
-    expect(await place.store.runs.saveStep?.({ ...step, fence: lease.fence })).toEqual({ seq: 2 })
-    lease.released?.()
+    expect(await place.store.runs.saveStep({ ...step, fence: lease.fence })).toEqual({ seq: 2 })
+    lease.released()
     expect((await place.store.runs.findRun(runId))?.finished).toBe(true)
     expect(await place.store.runs.readEvents(runId)).toEqual([START, ...step.events])
     const session = await place.store.loadSession(key)
@@ -151,8 +151,8 @@ describe.each(DRIVERS)('openings and steps of runs in $name', driver => {
     }
     const called = { seq: 5, type: 'tool-call', id: 'c4', name: 'put', args: large }
     const step = { key, runId, fence: lease.fence }
-    await place.store.runs.saveStep?.({ ...step, message: result, events })
-    await place.store.runs.saveStep?.({ ...step, message: call, events: [called] })
+    await place.store.runs.saveStep({ ...step, message: result, events })
+    await place.store.runs.saveStep({ ...step, message: call, events: [called] })
     expect(await place.store.runs.readEvents(runId, { afterSeq: 1 })).toEqual([...events, called])
     await lease.release()
   })
@@ -164,9 +164,7 @@ describe.each(DRIVERS)('openings and steps of runs in $name', driver => {
     await lease.release()
     const next = await place.store.acquireLease(key)
     const step = { key, runId, fence: lease.fence, message: ANSWER, stateDelta: { mood: 'calm' } }
-    const failure = await failureOf(
-      place.store.runs.saveStep?.({ ...step, events: [{ seq: 2 }] }) as Promise<unknown>,
-    )
+    const failure = await failureOf(place.store.runs.saveStep({ ...step, events: [{ seq: 2 }] }))
     expect(failure.code).toBe('lease-lost')
     expect((await place.store.loadSession(key))?.state).toEqual({})
     expect(await place.store.runs.readEvents(runId)).toEqual([START])
@@ -179,9 +177,7 @@ describe.each(DRIVERS)('openings and steps of runs in $name', driver => {
     const { runId } = opening(key)
     await place.store.runs.appendEvents(key, runId, [{ seq: 2, type: 'run-finish' }])
     const step = { key, runId, fence: lease.fence, message: ANSWER, events: [{ seq: 3 }] }
-    expect((await failureOf(place.store.runs.saveStep?.(step) as Promise<unknown>)).code).toBe(
-      'run-interrupted',
-    )
+    expect((await failureOf(place.store.runs.saveStep(step))).code).toBe('run-interrupted')
     expect((await place.store.readMessages(key)).length).toBe(1)
     await lease.release()
   })
@@ -196,7 +192,7 @@ describe.each(DRIVERS)('openings and steps of runs in $name', driver => {
     const { runId } = opening(key)
     const step = { key, runId, fence: lease.fence, message: { ...ANSWER, content: 'Why not.' } }
     const events = [{ seq: 2, type: 'usage' }]
-    expect(await place.store.runs.saveStep?.({ ...step, stateDelta: { mood: 'calm' }, events })).toEqual({
+    expect(await place.store.runs.saveStep({ ...step, stateDelta: { mood: 'calm' }, events })).toEqual({
       seq: 2,
     })
     const session = await place.store.loadSession(key)
@@ -213,8 +209,7 @@ describe.each(DRIVERS)('openings and steps of runs in $name', driver => {
     const requests = [{ step: 1, record: { body: longBody(1) } }]
     const events = [{ seq: 2, type: 'usage' }]
     const step = { key, runId, fence: lease.fence, message: ANSWER, events, requests }
-    for (let round = 0; round < 2; round++)
-      expect(await place.store.runs.saveStep?.(step)).toEqual({ seq: 2 })
+    for (let round = 0; round < 2; round++) expect(await place.store.runs.saveStep(step)).toEqual({ seq: 2 })
     expect((await place.store.readMessages(key)).length).toBe(2)
     expect(await place.store.runs.readEvents(runId)).toEqual([START, ...events])
     expect(await place.store.runs.readRequests(runId)).toEqual(requests)
@@ -225,7 +220,7 @@ describe.each(DRIVERS)('openings and steps of runs in $name', driver => {
     const key = newKey()
     const { lease } = await open(place.store, key)
     const step = { key, runId: opening(key).runId, fence: lease.fence }
-    const save = (stateDelta: State) => place.store.runs.saveStep?.({ ...step, stateDelta })
+    const save = (stateDelta: State) => place.store.runs.saveStep({ ...step, stateDelta })
     await save({ a: 1, b: { c: '\0' }, 'user:a': 2, 'user:b': 3, 'app:a': 4, 'app:b': 5, 'temp:x': 6 })
     await save({
       a: undefined,
@@ -252,8 +247,8 @@ describe.each(DRIVERS)('openings and steps of runs in $name', driver => {
       message: { ...QUESTION, content: odd },
       events: [{ ...START, text: odd }],
     }
-    const opened = await place.store.openRun?.(started)
-    if (!opened || !('lease' in opened)) throw new TypeError('the run was not opened')
+    const opened = await place.store.openRun(started)
+    if (!('lease' in opened)) throw new TypeError('the run was not opened')
     const events = [{ seq: 2, type: 'text-delta', text: odd, [odd]: [odd] }]
     const requests = [
       { step: 1, record: { body: odd } },
@@ -264,7 +259,7 @@ describe.each(DRIVERS)('openings and steps of runs in $name', driver => {
     ]
     const step = { key, runId: started.runId, fence: opened.lease.fence, stateDelta: { text: odd } }
     const message = { ...ANSWER, content: odd, toolCalls: [{ id: odd, name: 'tool', output: odd }] }
-    await place.store.runs.saveStep?.({ ...step, message, events, requests })
+    await place.store.runs.saveStep({ ...step, message, events, requests })
     const session = await place.store.loadSession(key)
     expect(session?.messages.map(({ content }) => content)).toEqual([odd, odd])
     expect(session?.messages[1]?.toolCalls).toEqual(message.toolCalls)
@@ -284,7 +279,7 @@ describe.each(DRIVERS)('openings and steps of runs in $name', driver => {
       record: { body: { system: longBody(99), messages: parts.slice(0, step) } },
     })
     const save = (...steps: number[]) =>
-      place.store.runs.saveStep?.({ key, runId, fence: lease.fence, requests: steps.map(request) })
+      place.store.runs.saveStep({ key, runId, fence: lease.fence, requests: steps.map(request) })
     for (const steps of [[1], [2], [3, 4], [2], [5]]) await save(...steps)
     expect(await place.store.runs.readRequests(runId)).toEqual([1, 2, 3, 4, 5].map(request))
     await place.store.runs.saveRequest(runId, 6, request(6).record)
@@ -292,7 +287,7 @@ describe.each(DRIVERS)('openings and steps of runs in $name', driver => {
     expect(await place.store.runs.readRequests(runId)).toEqual([1, 2, 3, 4, 5, 6, 7, 8].map(request))
     const before = Date.now() + 1
     await vi.waitFor(() => expect(Date.now()).toBeGreaterThan(before))
-    await place.store.runs.saveStep?.({ key, runId, fence: lease.fence, events: [{ seq: 2, type: 'usage' }] })
+    await place.store.runs.saveStep({ key, runId, fence: lease.fence, events: [{ seq: 2, type: 'usage' }] })
     await place.store.runs.prune({ appName: key.appName, before })
     expect(await place.store.runs.readRequests(runId)).toEqual([])
     for (const step of [9, 10]) await save(step)
@@ -310,10 +305,10 @@ describe.each(DRIVERS)('openings and steps of runs in $name', driver => {
     await place.store.deleteSession(key)
     const step = { key, runId, fence: lease.fence }
     const requests = [{ step: 1, record: { body: longBody(1) } }]
-    const refused = place.store.runs.saveStep?.({ ...step, message: ANSWER, events: [{ seq: 2 }], requests })
-    expect((await failureOf(refused as Promise<unknown>)).code).toBe('session-not-found')
-    const late = place.store.runs.saveStep?.({ ...step, events: [{ seq: 2 }], requests, release: true })
-    expect((await failureOf(late as Promise<unknown>)).code).toBe('session-not-found')
+    const refused = place.store.runs.saveStep({ ...step, message: ANSWER, events: [{ seq: 2 }], requests })
+    expect((await failureOf(refused)).code).toBe('session-not-found')
+    const late = place.store.runs.saveStep({ ...step, events: [{ seq: 2 }], requests, release: true })
+    expect((await failureOf(late)).code).toBe('session-not-found')
     expect(await place.store.runs.readEvents(runId)).toEqual([])
     expect(await place.store.runs.readRequests(runId)).toEqual([])
     expect(await place.store.loadSession(key)).toBeUndefined()
@@ -326,8 +321,8 @@ describe.each(DRIVERS)('openings and steps of runs in $name', driver => {
     const { runId } = opening(key)
     await lease.release()
     const events = [{ seq: 2, type: 'run-finish' }]
-    const late = place.store.runs.saveStep?.({ key, runId, fence: lease.fence, events, release: true })
-    expect((await failureOf(late as Promise<unknown>)).code).toBe('lease-lost')
+    const late = place.store.runs.saveStep({ key, runId, fence: lease.fence, events, release: true })
+    expect((await failureOf(late)).code).toBe('lease-lost')
     expect(await place.store.runs.findRun(runId)).toMatchObject({ finished: false, lastSeq: 1 })
   })
 
@@ -361,12 +356,10 @@ describe.each(SHARED_DRIVERS)('openings of two stores on one $name database', dr
       const keys = round % 2 === 0 ? [key, key] : [key, apart]
       const outcomes = await Promise.all(
         [place.store, other].map((store, index) =>
-          store
-            .openRun?.({ ...opening(keys[index] ?? key), runId }, { waitMs: 20_000 })
-            .then(async opened => {
-              if ('lease' in opened) await opened.lease.release()
-              return 'lease' in opened ? 'opened' : 'known'
-            }),
+          store.openRun({ ...opening(keys[index] ?? key), runId }, { waitMs: 20_000 }).then(async opened => {
+            if ('lease' in opened) await opened.lease.release()
+            return 'lease' in opened ? 'opened' : 'known'
+          }),
         ),
       )
       expect(outcomes.toSorted()).toEqual(['known', 'opened'])
@@ -383,15 +376,15 @@ describe.each(SHARED_DRIVERS)('openings of two stores on one $name database', dr
   test('a run that another store continues keeps its requests', async () => {
     const key = newKey()
     const other = await openStore(place.url)
-    const opened = await place.store.openRun?.(opening(key))
-    if (!opened || !('lease' in opened)) throw new TypeError('the run was not opened')
+    const opened = await place.store.openRun(opening(key))
+    if (!('lease' in opened)) throw new TypeError('the run was not opened')
     const { runId } = opening(key)
     const request = (step: number) => ({
       step,
       record: { all: Array.from({ length: step }, (_, at) => longBody(at)) },
     })
     for (const [index, store] of [place.store, other, place.store, other].entries())
-      await store.runs.saveStep?.({ key, runId, fence: opened.lease.fence, requests: [request(index + 1)] })
+      await store.runs.saveStep({ key, runId, fence: opened.lease.fence, requests: [request(index + 1)] })
     expect(await place.store.runs.readRequests(runId)).toEqual([1, 2, 3, 4].map(request))
     await opened.lease.release()
     await other.close()

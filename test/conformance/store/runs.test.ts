@@ -81,6 +81,19 @@ describe.each(DRIVERS)('runs in $name', driver => {
     expect(await place.store.runs.readEvents(runId, { afterSeq: 1 })).toEqual(end)
   })
 
+  test('events with numbers below an end that another process wrote are refused, too', async () => {
+    const { key, runId } = await run()
+    const stored = [
+      { seq: 1, type: 'run-start' },
+      { seq: 2 ** 24, type: 'run-finish' },
+    ]
+    await place.store.runs.appendEvents(key, runId, stored)
+    const own = [{ seq: 5, type: 'text-delta' }]
+    expect((await failureOf(place.store.runs.appendEvents(key, runId, own))).code).toBe('run-interrupted')
+    await place.store.runs.appendEvents(key, runId, stored)
+    expect(await place.store.runs.readEvents(runId)).toEqual(stored)
+  })
+
   test('a run belongs to one session', async () => {
     const { key, runId } = await run()
     await place.store.runs.appendEvents(key, runId, [{ seq: 1 }])
@@ -142,14 +155,14 @@ describe.each(DRIVERS)('runs in $name', driver => {
       { seq: 2, type: 'run-finish', finishReason: 'stop' },
     ])
     const { appName } = key
-    const listed = await place.store.runs.listAppRuns?.({ appName })
-    expect(listed?.map(summary => summary.runId)).toEqual([2, 1, 0].map(number => `${runId}-${number}`))
-    expect(listed?.[2]).toMatchObject({ state: 'finished', finishReason: 'stop', key })
-    expect(await place.store.runs.listAppRuns?.({ appName, limit: 1 })).toEqual(listed?.slice(0, 1))
-    expect(await place.store.runs.listAppRuns?.({ appName, userId: other.userId })).toEqual([listed?.[1]])
-    expect(await place.store.runs.listAppRuns?.({ appName: 'no-such-app' })).toEqual([])
+    const listed = await place.store.runs.listAppRuns({ appName })
+    expect(listed.map(summary => summary.runId)).toEqual([2, 1, 0].map(number => `${runId}-${number}`))
+    expect(listed[2]).toMatchObject({ state: 'finished', finishReason: 'stop', key })
+    expect(await place.store.runs.listAppRuns({ appName, limit: 1 })).toEqual(listed.slice(0, 1))
+    expect(await place.store.runs.listAppRuns({ appName, userId: other.userId })).toEqual([listed[1]])
+    expect(await place.store.runs.listAppRuns({ appName: 'no-such-app' })).toEqual([])
     await place.store.deleteSession(key)
-    expect(await place.store.runs.listAppRuns?.({ appName })).toEqual([listed?.[1]])
+    expect(await place.store.runs.listAppRuns({ appName })).toEqual([listed[1]])
   })
 
   test('requests of a run come back by step, and a step saved again is replaced', async () => {

@@ -28,10 +28,7 @@ function usageEvent(seq: number, model: string, cost?: number) {
 describe.each(DRIVERS)('spending in $name', driver => {
   const place = useStore(driver)
 
-  function spending(): SpendingStore {
-    if (!place.store.spending) throw new Error('a driver counts spending')
-    return place.store.spending
-  }
+  const spending = (): SpendingStore => place.store.spending
 
   async function session(key: SessionKey = newKey()): Promise<SessionKey> {
     await place.store.createSession(key)
@@ -122,8 +119,8 @@ describe.each(DRIVERS)('spending in $name', driver => {
     await storeUsage(key, randomUUID(), [usageEvent(2, 'p/m', 5e-9)])
     const { appName } = key
     const expire = async (days: number) => {
-      const receipt = await place.store.expire?.({ appName, usageMs: days * DAY_MS, trustClock: true })
-      return receipt?.usage
+      const receipt = await place.store.expire({ appName, usageMs: days * DAY_MS, trustClock: true })
+      return receipt.usage
     }
     expect(await expire(30)).toBe(0)
     expect(await expire(29)).toBe(454)
@@ -135,8 +132,8 @@ describe.each(DRIVERS)('spending in $name', driver => {
     expect(ofSession).toMatchObject({ granted: 0, left: 0 })
     const ofRun = await spending().reserve(ask(key, { runId: budgeted.runId, limits: { run: 7 } }))
     expect(ofRun).toMatchObject({ granted: 0, left: 0 })
-    const isShorter = place.store.expire?.({ appName, usageMs: DAY_MS - 1 })
-    expect(await failureOf(isShorter ?? Promise.resolve())).toMatchObject({ code: 'invalid-argument' })
+    const isShorter = place.store.expire({ appName, usageMs: DAY_MS - 1 })
+    expect(await failureOf(isShorter)).toMatchObject({ code: 'invalid-argument' })
   })
 
   test('a refused reservation names the tightest spending limit', async () => {
@@ -184,7 +181,7 @@ describe.each(DRIVERS)('spending in $name', driver => {
     await place.store.runs.appendEvents(key, 'r1', [usageEvent(3, 'x/one', 0.5)])
     await storeUsage(key, 'r2', [usageEvent(2, 'x/two')])
     await storeUsage(bob, 'r3', [usageEvent(2, 'x/one', 1.25)])
-    await place.store.memory?.observe(key, {
+    await place.store.memory.observe(key, {
       observations: [],
       usage: { model: 'x/small', calls: 2, inputTokens: 7, outputTokens: 3, cost: 0.125 },
     })
@@ -215,16 +212,16 @@ describe.each(DRIVERS)('spending in $name', driver => {
     const key = newKey()
     const runId = randomUUID()
     const message = { role: 'user', content: 'Hello', timestamp: 1 }
-    const opened = await place.store.openRun?.({
+    const opened = await place.store.openRun({
       key,
       runId,
       message,
       events: [{ seq: 1, type: 'run-start' }],
     })
-    if (!opened || !('lease' in opened)) throw new Error('not opened')
+    if (!('lease' in opened)) throw new Error('not opened')
     const { fence } = opened.lease
     for (const events of [[usageEvent(2, 'm', 1)], [usageEvent(3, 'm', 1), usageEvent(4, 'm', 1)]])
-      await place.store.runs.saveStep?.({ key, runId, fence, events })
+      await place.store.runs.saveStep({ key, runId, fence, events })
     await opened.lease.release()
     expect(await spending().usage({ appName: key.appName })).toMatchObject([{ calls: 3, usage: { cost: 3 } }])
   })
@@ -241,7 +238,7 @@ describe.each(DRIVERS)('spending in $name', driver => {
     expect(await spending().reserve(ask(key, { limits: { session: 1 }, wants: 1, least: 1 }))).toEqual({
       granted: 1,
     })
-    const receipt = await place.store.erase?.(key)
+    const receipt = await place.store.erase(key)
     // A call, two reservations, and sums of a day, two sessions and three runs.
     expect(receipt).toMatchObject({ usage: 9 })
     expect(await spending().usage({ appName: key.appName })).toEqual([])
@@ -278,14 +275,14 @@ describe.each(SHARED_DRIVERS)('spending of several processes in $name', driver =
       const spent = await Promise.all(
         asks.map(async (each, index) => {
           const { spending } = index % 2 === 0 ? place.store : second
-          const { granted } = (await spending?.reserve(each)) ?? { granted: 0 }
-          if (granted > 0 && index % 3 > 0) await spending?.settle(each.id, 20)
+          const { granted } = await spending.reserve(each)
+          if (granted > 0 && index % 3 > 0) await spending.settle(each.id, 20)
           return granted > 0 ? (index % 3 > 0 ? 20 : granted) : 0
         }),
       )
       const sum = spent.reduce((all, each) => all + each, 0)
       expect(sum).toBeLessThanOrEqual(1000)
-      const left = await second.spending?.reserve({
+      const left = await second.spending.reserve({
         ...{ id: 'last', key, runId: 'last', wants: 1000, enough: 1000, least: 1000 },
         limits: { day: 1000, session: 1000 },
       })
@@ -307,8 +304,8 @@ describe.each(SHARED_DRIVERS)('spending of several processes in $name', driver =
       enough: 10,
       least: 10,
     }
-    await place.store.spending?.reserve(crashed)
-    const again = () => place.store.spending?.reserve({ ...crashed, id: randomUUID() })
+    await place.store.spending.reserve(crashed)
+    const again = () => place.store.spending.reserve({ ...crashed, id: randomUUID() })
     expect(await again()).toMatchObject({ granted: 0, left: 0, pending: 10 })
     const database = await openDatabase(place.url)
     await database.run(sql('UPDATE lango_reservations SET at = 0 WHERE app_name = ?', key.appName))

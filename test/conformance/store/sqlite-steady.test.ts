@@ -87,7 +87,7 @@ test.each<[string, (file: string) => void, string]>([
 ])('no write to an open SQLite file is acknowledged after it was %s', async (_, change, reason) => {
   const { file, store, key } = await openInFolder()
   await store.appendMessage(key, text('kept'))
-  await store.check?.()
+  await store.check()
   change(file)
   // The log is not examined for every commit.
   await new Promise(resolve => setTimeout(resolve, 100))
@@ -95,7 +95,7 @@ test.each<[string, (file: string) => void, string]>([
   expect(append.code).toBe('store-unavailable')
   expect(append.message).toContain(reason)
   expect(append.message).toContain('restore a backup, and start Lango again')
-  const check = store.check?.() ?? Promise.resolve()
+  const check = store.check()
   expect((await failureOf(check)).message).toContain(reason)
   expect((await failureOf(store.updateState(key, { a: 1 }))).code).toBe('store-unavailable')
 })
@@ -107,12 +107,12 @@ test('a SQLite file that was moved away and back is used again', async () => {
   renameSync(`${file}.moved`, file)
   const { seq } = await store.appendMessage(key, text('kept'))
   expect((await store.readMessages(key)).at(-1)).toMatchObject({ seq, content: 'kept' })
-  await store.check?.()
+  await store.check()
 })
 
 test('a SQLite file that another process vacuums, truncating its log, stays in use', async () => {
   const { file, store, key } = await openInFolder()
-  await store.appendMessages?.(
+  await store.appendMessages(
     key,
     Array.from({ length: 300 }, () => text('x'.repeat(5000))),
   )
@@ -128,7 +128,7 @@ test('a SQLite file that another process vacuums, truncating its log, stays in u
 test('appends to a SQLite file fail soon after its log was truncated', async () => {
   const { file, store, key } = await openInFolder()
   await store.appendMessage(key, text('kept'))
-  await store.check?.()
+  await store.check()
   truncateSync(`${file}-wal`, 0)
   // Those of the next 50 ms are acknowledged, and make the log as long as before.
   const append = async () => {
@@ -188,7 +188,7 @@ test('in SQLite an opening is nine statements, a load three, a step with a messa
   const store = await openSqlStore(database)
   onTestFinished(() => store.close())
   const key = newKey()
-  const costOf = async <T>(work: () => Promise<T> | undefined): Promise<[T | undefined, number]> => {
+  const costOf = async <T>(work: () => Promise<T>): Promise<[T, number]> => {
     const before = database.work.statements
     const result = await work()
     return [result, database.work.statements - before]
@@ -196,10 +196,10 @@ test('in SQLite an opening is nine statements, a load three, a step with a messa
   const message = { ...text('Why?'), id: 'question' }
   const run = { key, runId: 'run' }
   const [opened, opening] = await costOf(() =>
-    store.openRun?.({ ...run, message, events: [{ seq: 1, type: 'run-start' }] }),
+    store.openRun({ ...run, message, events: [{ seq: 1, type: 'run-start' }] }),
   )
   expect(opening).toBe(9)
-  if (!opened || !('lease' in opened)) throw new TypeError('the run was not opened')
+  if (!('lease' in opened)) throw new TypeError('the run was not opened')
   expect((await costOf(() => store.loadSession(key, { throughSeq: 0 })))[1]).toBe(2)
   expect((await costOf(() => store.loadSession(key, { throughSeq: 1 })))[1]).toBe(3)
   const { fence } = opened.lease
@@ -215,10 +215,10 @@ test('in SQLite an opening is nine statements, a load three, a step with a messa
   ] as const
   for (const [index, { statements, ...step }] of steps.entries()) {
     const events = [{ seq: index + 2, type: 'usage' }]
-    const [, cost] = await costOf(() => store.runs.saveStep?.({ ...run, fence, events, ...step }))
+    const [, cost] = await costOf(() => store.runs.saveStep({ ...run, fence, events, ...step }))
     expect(cost).toBe(statements)
   }
-  opened.lease.released?.()
+  opened.lease.released()
   expect(await store.runs.findRun('run')).toMatchObject({ state: 'finished' })
-  expect((await store.runs.readCalls?.('run'))?.[0]).toMatchObject({ status: 'done', attempt: 1, result: 1 })
+  expect((await store.runs.readCalls('run'))[0]).toMatchObject({ status: 'done', attempt: 1, result: 1 })
 })

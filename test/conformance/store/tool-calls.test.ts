@@ -26,29 +26,29 @@ describe.each(DRIVERS)('the ledger of tool calls in $name', driver => {
   async function openRun(key = newKey(), name = 'run'): Promise<Run> {
     const runId = `${name}-${key.appName}`
     const message = { ...QUESTION, id: `question of ${name}` }
-    const opened = await place.store.openRun?.({ key, runId, message, events: [{ seq: 1 }] })
-    if (!opened || !('lease' in opened)) throw new TypeError('the run was not opened')
+    const opened = await place.store.openRun({ key, runId, message, events: [{ seq: 1 }] })
+    if (!('lease' in opened)) throw new TypeError('the run was not opened')
     return { key, runId, lease: opened.lease }
   }
 
   async function save({ key, runId, lease }: Run, calls: ToolCallChange[], more: Partial<RunStep> = {}) {
-    const saved = await place.store.runs.saveStep?.({ key, runId, fence: lease.fence, calls, ...more })
-    return saved?.calls
+    const saved = await place.store.runs.saveStep({ key, runId, fence: lease.fence, calls, ...more })
+    return saved.calls
   }
 
   async function finish(run: Run): Promise<void> {
     await save(run, [], { events: [{ seq: 99, type: 'run-finish' }], release: true })
-    run.lease.released?.()
+    run.lease.released()
   }
 
-  const rows = (runId: string) => place.store.runs.readCalls?.(runId)
+  const rows = (runId: string) => place.store.runs.readCalls(runId)
 
   test('a call is stored with the message that holds it, and follows its tool', async () => {
     const run = await openRun()
     const message = { role: 'assistant', author: 'root', content: '', timestamp: 2, id: 'm1' }
     const { key, runId, lease } = run
     const step = { key, runId, fence: lease.fence, message, events: [{ seq: 2, type: 'tool-call' }] }
-    expect(await place.store.runs.saveStep?.({ ...step, calls: [intent('m1/c1')] })).toEqual({
+    expect(await place.store.runs.saveStep({ ...step, calls: [intent('m1/c1')] })).toEqual({
       seq: 2,
       calls: [{ id: 'm1/c1', ordinal: 0, attempt: 0 }],
     })
@@ -61,7 +61,7 @@ describe.each(DRIVERS)('the ledger of tool calls in $name', driver => {
     expect(await save(run, [{ id: 'm1/c1', status: 'done', result: { ok: true } }])).toEqual([
       { id: 'm1/c1', ordinal: 0, attempt: 1 },
     ])
-    const [row] = (await rows(runId)) ?? []
+    const [row] = await rows(runId)
     expect(row).toMatchObject({ status: 'done', result: { ok: true }, attempt: 1 })
     expect(row?.changedAt).toBeGreaterThan(0)
     expect(await rows('unknown')).toEqual([])
@@ -122,7 +122,7 @@ describe.each(DRIVERS)('the ledger of tool calls in $name', driver => {
       { id: 'b', status: 'unknown', ordinal: 7 },
       { id: 'a', status: 'done' },
     ])
-    expect((await rows(run.runId))?.map(({ id, ordinal }) => [id, ordinal])).toEqual([
+    expect((await rows(run.runId)).map(({ id, ordinal }) => [id, ordinal])).toEqual([
       ['a', 0],
       ['b', 7],
       ['c', 0],
@@ -138,7 +138,7 @@ describe.each(DRIVERS)('the ledger of tool calls in $name', driver => {
     expect(await save(first, [{ id: 'b', status: 'unknown' }])).toEqual([{ id: 'b', ordinal: 1, attempt: 1 }])
     await finish(first)
     const { key, runId } = first
-    expect(await place.store.runs.listUnknownCalls?.(key)).toMatchObject([
+    expect(await place.store.runs.listUnknownCalls(key)).toMatchObject([
       { id: 'b', runId, status: 'unknown' },
     ])
     const second = await openRun(key, 'second')
@@ -156,7 +156,7 @@ describe.each(DRIVERS)('the ledger of tool calls in $name', driver => {
       { id: 'a', status: 'done', result: 1 },
       { id: 'b', status: 'done', result: 'found', ordinal: 1, answer: 'happened' },
     ])
-    expect(await place.store.runs.listUnknownCalls?.(key)).toEqual([])
+    expect(await place.store.runs.listUnknownCalls(key)).toEqual([])
     expect(await save(second, [intent('c')])).toEqual([{ id: 'c', ordinal: 3, attempt: 0 }])
     await finish(second)
   })
@@ -172,7 +172,7 @@ describe.each(DRIVERS)('the ledger of tool calls in $name', driver => {
       { ordinal: 0, unknownTwin: { id: 'b' } },
       { ordinal: 1, unknownTwin: { id: 'b' } },
     ])
-    expect((await place.store.runs.listUnknownCalls?.(run.key))?.map(({ id }) => id)).toEqual(['a', 'b'])
+    expect((await place.store.runs.listUnknownCalls(run.key)).map(({ id }) => id)).toEqual(['a', 'b'])
     await finish(run)
   })
 
@@ -194,7 +194,7 @@ describe.each(DRIVERS)('the ledger of tool calls in $name', driver => {
       { id: 'a', ordinal: 0, attempt: 2 },
       { id: 'c', ordinal: 2, attempt: 0 },
     ])
-    const [first] = (await rows(run.runId)) ?? []
+    const [first] = await rows(run.runId)
     expect(first).toMatchObject({ status: 'started' })
     expect(first).not.toHaveProperty('result')
     await finish(run)
@@ -255,7 +255,7 @@ describe.each(DRIVERS)('the ledger of tool calls in $name', driver => {
     const run = await openRun()
     await save(run, [intent('a')])
     await save(run, [{ id: 'a', status: 'started' }], { release: true })
-    run.lease.released?.()
+    run.lease.released()
     for (const changes of [[{ id: 'a', status: 'done' } as const], [intent('b')]])
       expect((await failureOf(save(run, changes))).code).toBe('lease-lost')
     expect(await rows(run.runId)).toMatchObject([{ id: 'a', status: 'started', attempt: 1 }])
@@ -284,7 +284,7 @@ describe.each(DRIVERS)('the ledger of tool calls in $name', driver => {
     const stored = await rows(run.runId)
     expect(stored).toMatchObject(ids.map((id, ordinal) => ({ ...call, id, ordinal, result: { text: odd } })))
     await save(run, [{ id: odd, status: 'done', result: null }])
-    expect((await rows(run.runId))?.[0]).toMatchObject({ status: 'done', result: null })
+    expect((await rows(run.runId))[0]).toMatchObject({ status: 'done', result: null })
     await finish(run)
   })
 
@@ -296,7 +296,7 @@ describe.each(DRIVERS)('the ledger of tool calls in $name', driver => {
     const last = [{ id: 'm1/c2', status: 'done' as const, result: { ok: true } }]
     await save(run, last)
     await finish(run)
-    const statuses = async ({ runId }: Run) => (await rows(runId))?.map(({ status }) => status)
+    const statuses = async ({ runId }: Run) => (await rows(runId)).map(({ status }) => status)
     expect(await statuses(run)).toEqual(['unknown', 'done', 'intent'])
     const other = await openRun(run.key, 'other')
     await save(other, [intent('m2/c1', 'd4')])
@@ -317,7 +317,7 @@ describe.each(DRIVERS)('the ledger of tool calls in $name', driver => {
     const since = Date.now()
     await vi.waitFor(() => expect(Date.now()).toBeGreaterThan(since))
     await place.store.runs.prune({ appName: first.key.appName, before: Date.now() })
-    const [pruned] = (await rows(first.runId)) ?? []
+    const [pruned] = await rows(first.runId)
     expect(pruned).toMatchObject({ status: 'done', ordinal: 0, args: { amount: 5 } })
     expect(pruned).not.toHaveProperty('result')
     expect(await rows(second.runId)).toMatchObject([{ result: 'y' }])
@@ -336,7 +336,7 @@ describe.each(DRIVERS)('the ledger of tool calls in $name', driver => {
     await finish(copied)
     await place.store.deleteSession(copy)
     expect(await rows(copied.runId)).toEqual([])
-    expect(await place.store.erase?.(run.key)).toMatchObject({ sessions: 1, toolCalls: 1 })
+    expect(await place.store.erase(run.key)).toMatchObject({ sessions: 1, toolCalls: 1 })
     expect(await rows(run.runId)).toEqual([])
   })
 

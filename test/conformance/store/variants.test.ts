@@ -6,11 +6,7 @@ import { DRIVERS, failureOf, newKey, openDatabase, SHARED_DRIVERS, useStore } fr
 
 describe.each(DRIVERS)('variants of a chat in $name', driver => {
   const place = useStore(driver)
-  const variants = () => {
-    const { variants: found } = place.store
-    if (!found) expect.fail('the store has no variants')
-    return found
-  }
+  const variants = () => place.store.variants
 
   /** A chat with two messages, and copies of its first one that are variants of it, each shown when it was made. */
   async function chat(...copies: string[]): Promise<SessionKey> {
@@ -78,7 +74,7 @@ describe.each(DRIVERS)('variants of a chat in $name', driver => {
 
   test('variants are erased with their user, each counted once', async () => {
     const key = await chat('second', 'third')
-    const receipt = await place.store.erase?.(key)
+    const receipt = await place.store.erase(key)
     expect(receipt).toMatchObject({ sessions: 3, messages: 4 })
     expect(await listed(key)).toEqual([])
   })
@@ -108,7 +104,7 @@ test.each(SHARED_DRIVERS)('a chat in $name expires when its newest variant is ol
   })
   const key = newKey()
   for (const sessionId of [key.sessionId, 'second']) await store.createSession({ ...key, sessionId })
-  await store.variants?.show(key, 'second')
+  await store.variants.show(key, 'second')
   const makeOld = (sessionId: string) =>
     database.run(
       sql(
@@ -117,8 +113,7 @@ test.each(SHARED_DRIVERS)('a chat in $name expires when its newest variant is ol
       ),
     )
   await makeOld(key.sessionId)
-  const expired = async () =>
-    (await store.expire?.({ appName: key.appName, sessionsMs: 3_600_000 }))?.sessions
+  const expired = async () => (await store.expire({ appName: key.appName, sessionsMs: 3_600_000 })).sessions
   expect(await expired()).toBe(0)
   await makeOld('second')
   expect(await expired()).toBe(2)
@@ -134,14 +129,14 @@ describe.each(SHARED_DRIVERS)('two processes that choose a variant in $name', dr
     await place.store.createSession({ ...key, sessionId: 'a' })
     for (const sessionId of names.slice(1)) {
       await place.store.createSession({ ...key, sessionId })
-      await place.store.variants?.show({ ...key, sessionId }, 'a')
+      await place.store.variants.show({ ...key, sessionId }, 'a')
     }
     const other = await openStore(place.url)
     try {
       const choices = Array.from({ length: 40 }, (_, index) => names[(index * 7) % names.length] ?? 'a')
       await Promise.all(
         choices.map((sessionId, index) =>
-          (index % 2 === 0 ? place.store : other).variants?.show(
+          (index % 2 === 0 ? place.store : other).variants.show(
             { ...key, sessionId },
             names[index % 5] ?? 'a',
           ),
@@ -150,7 +145,7 @@ describe.each(SHARED_DRIVERS)('two processes that choose a variant in $name', dr
     } finally {
       await other.close()
     }
-    const found = (await place.store.variants?.list({ ...key, sessionId: 'c' })) ?? []
+    const found = await place.store.variants.list({ ...key, sessionId: 'c' })
     expect(found.map(({ sessionId }) => sessionId)).toEqual(names)
     expect(found.filter(({ isListed }) => isListed)).toHaveLength(1)
   })

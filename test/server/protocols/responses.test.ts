@@ -88,7 +88,8 @@ test('a streamed response has every event in order, and can be read again from a
   const client = clientOf(server)
   const request = { model: 'lango', input: 'Rain?', tools: [WEATHER] }
   const events = await eventsOf(await client.responses.create({ ...request, stream: true }))
-  expect(events.map(({ sequence_number }) => sequence_number)).toEqual([...events.keys()])
+  const sequence = events.map(({ sequence_number }) => sequence_number)
+  expect(sequence).toEqual([...new Set(sequence)].sort((one, other) => one - other))
   const types = events.map(({ type }) => type).filter((type, index, all) => type !== all[index - 1])
   expect(types).toEqual([
     'response.created',
@@ -107,7 +108,10 @@ test('a streamed response has every event in order, and can be read again from a
   ])
   const last = events.at(-1)
   if (last?.type !== 'response.completed') throw new TypeError('The response is not completed.')
-  const again = await client.responses.retrieve(last.response.id, { stream: true, starting_after: 5 })
+  const again = await client.responses.retrieve(last.response.id, {
+    stream: true,
+    starting_after: sequence[5] ?? 0,
+  })
   expect(await eventsOf(again)).toEqual(events.slice(6))
 })
 

@@ -49,7 +49,7 @@ export function InspectorPanel({ client, sessionId, runId, isLive, onClose }: In
           {inspection.error.message}
         </p>
       ) : null}
-      {inspection.calls?.length ? <CallList calls={inspection.calls} /> : null}
+      {inspection.calls.length > 0 ? <CallList calls={inspection.calls} /> : null}
       {step ? (
         <StepView
           key={step.step}

@@ -9,7 +9,7 @@ type Answer<Name extends keyof LangoClient> = LangoClient[Name] extends (
 
 export type RunInspection = Answer<'inspect'>
 export type InspectedStep = RunInspection['steps'][number]
-export type InspectedCall = NonNullable<RunInspection['calls']>[number]
+export type InspectedCall = RunInspection['calls'][number]
 export type StepRepair = InspectedStep['repairs'][number]
 export type StepCut = InspectedStep['cuts'][number]
 export type StoredMessage = Answer<'messages'>['messages'][number]

@@ -1,5 +1,6 @@
 /** A run as a task of A2A: run events in, the task and its updates out. */
 import { isRecord } from '../../../base/is-record.js'
+import { firstSeqOf } from '../../../run/event-numbers.js'
 import type { RunAnswer } from '../../../tool.js'
 import { questionText } from '../../../transcript/questions.js'
 import type { ChatMessage, RunEvent, RunQuestion } from '../../chat-protocol.js'
@@ -149,10 +150,10 @@ export class RunTask {
     return [this.#update()]
   }
 
-  #text({ runId, seq, text }: Of<'text-delta'>): Update[] {
-    if (text === '') return []
+  #text(event: Of<'text-delta'>): Update[] {
+    const { runId, text } = event
     const isNew = this.#open === undefined
-    this.#open ??= `${runId}-${seq}`
+    this.#open ??= `${runId}-${firstSeqOf(event)}`
     const artifactId = this.#open
     if (isNew) this.#drafts.push(artifactId)
     const before = this.#artifacts.get(artifactId)?.parts[0]?.text ?? ''

@@ -46,12 +46,7 @@ function mountArtifacts(app: Hono<ServerEnv>, context: ServerContext, keyIn: Key
 }
 
 function artifactsOf({ runtime }: ServerContext): ArtifactStore {
-  const { artifacts } = runtime.store
-  if (artifacts) return artifacts
-  throw new Refusal(
-    'not-found',
-    'The artifacts of this agent are not in the store, so they cannot be shown here.',
-  )
+  return runtime.store.artifacts
 }
 
 async function loadArtifact(

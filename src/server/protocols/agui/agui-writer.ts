@@ -3,6 +3,7 @@ import type { AGUIEvent, Interrupt, Message, TokenUsage } from '@ag-ui/core'
 import { isRecord } from '../../../base/is-record.js'
 import { toJson } from '../../../base/json.js'
 import { CONFIRMATION_TOOL } from '../../../base/names.js'
+import { firstSeqOf } from '../../../run/event-numbers.js'
 import { sumUsage } from '../../../session/usage.js'
 import { questionText } from '../../../transcript/questions.js'
 import type { Problem, RunEvent, RunUsage } from '../../chat-protocol.js'
@@ -19,9 +20,9 @@ type Of<T extends RunEvent['type']> = Extract<RunEvent, { type: T }>
 /** The prefix of the ids of interrupts; those of calls have `call`. */
 export const INTERRUPT = 'ask'
 
-/** The id of a message that a run has written: the number is that of its first event. */
-function messageId({ runId, seq }: RunEvent): string {
-  return `${runId}-${seq}`
+/** The id of a message that a run has written: it has the first number of its first event. */
+function messageId(event: RunEvent): string {
+  return `${event.runId}-${firstSeqOf(event)}`
 }
 
 /** Whether a run has written the message, with an event after a number. */

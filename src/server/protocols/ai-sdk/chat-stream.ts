@@ -3,6 +3,7 @@
 import type { Context } from 'hono'
 import { RUN_ENDED_FIRST, RUN_STOPPED } from '../../../base/markers.js'
 import { CONFIRMATION_TOOL } from '../../../base/names.js'
+import { firstSeqOf, splitAt } from '../../../run/event-numbers.js'
 import type { SessionKey } from '../../../session/message.js'
 import type { Source } from '../../../session/sources.js'
 import { isLink } from '../../../transcript/item.js'
@@ -103,7 +104,7 @@ async function chunksOf(
   { key, batch, after, writer }: WrittenBatch,
 ): Promise<UiChunk[]> {
   const chunks: UiChunk[] = []
-  for (const event of batch.events) {
+  for (const event of splitAt(batch.events, after)) {
     const finish = event.type === 'run-finish' ? await modelFinish(context, key, event.runId) : 'stop'
     const written = writer.write(event, finish)
     if (event.seq > after) chunks.push(...written)
@@ -131,7 +132,6 @@ type Of<T extends RunEvent['type']> = Extract<RunEvent, { type: T }>
  */
 class UiChunkWriter {
   #open: { kind: 'text' | 'reasoning'; id: string } | undefined
-  #texts = 0
   /** Texts of steps that are not complete. */
   #drafts = 0
   #step: 'none' | 'open' | 'answered' = 'none'
@@ -167,9 +167,9 @@ class UiChunkWriter {
     this.#seq = event.seq
     switch (event.type) {
       case 'text-delta':
-        return this.#text('text', event.text)
+        return this.#text('text', event)
       case 'reasoning-delta':
-        return this.#text('reasoning', event.text)
+        return this.#text('reasoning', event)
       case 'tool-call':
         return this.#call(event)
       case 'tool-result':
@@ -209,23 +209,23 @@ class UiChunkWriter {
   #restart({ step }: Of<'step-restart'>): UiChunk[] {
     const voidParts = this.#drafts
     this.#drafts = 0
+    const notice = { type: 'data-step-restart', id: `step-restart-${this.#seq}`, data: { step, voidParts } }
+    // A run that is resumed restarts also a step that has said nothing.
+    if (voidParts === 0) return [notice]
     const [end, ...rest] = this.#closeText()
     const ended = end ? [{ ...end, providerMetadata: { lango: { void: true } } }, ...rest] : []
-    const notice = { type: 'data-step-restart', id: `step-restart-${this.#seq}`, data: { step, voidParts } }
     return [...ended, notice, ...this.#closeStep()]
   }
 
-  #text(kind: 'text' | 'reasoning', delta: string): UiChunk[] {
-    if (delta === '') return []
+  #text(kind: 'text' | 'reasoning', event: Of<'text-delta' | 'reasoning-delta'>): UiChunk[] {
     const chunks = this.#openStep()
     if (this.#open?.kind !== kind) {
       chunks.push(...this.#closeText())
-      this.#texts += 1
       this.#drafts += 1
-      this.#open = { kind, id: `${kind}-${this.#texts}` }
+      this.#open = { kind, id: `${kind}-${firstSeqOf(event)}` }
       chunks.push({ type: `${kind}-start`, id: this.#open.id })
     }
-    return [...chunks, { type: `${kind}-delta`, id: this.#open.id, delta }]
+    return [...chunks, { type: `${kind}-delta`, id: this.#open.id, delta: event.text }]
   }
 
   #call({ id, name, args, pending }: Of<'tool-call'>): UiChunk[] {

@@ -34,7 +34,7 @@ export function runPartId(prefix: string, runId: string, number: number): string
 }
 
 export function parsePartId(prefix: string, id: string): { runId: string; number: number } | undefined {
-  const found = new RegExp(`^${prefix}_([\\w-]{22})_(\\d{1,9})$`).exec(id)
+  const found = new RegExp(`^${prefix}_([\\w-]{22})_(\\d{1,16})$`).exec(id)
   if (!found) return undefined
   const hex = Buffer.from(found[1] ?? '', 'base64url').toString('hex')
   const runId = hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')

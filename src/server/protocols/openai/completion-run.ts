@@ -2,6 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AgentError } from '../../../errors.js'
+import { firstSeqOf, isDelta, splitAt } from '../../../run/event-numbers.js'
 import type { SessionKey } from '../../../session/message.js'
 import { sumUsage } from '../../../session/usage.js'
 import type { Problem, RunEvent, RunUsage, StartedRun } from '../../chat-protocol.js'
@@ -17,8 +18,19 @@ import {
 import { runPartId } from './client-calls.js'
 import { KEYED_MS, throwAway, wasRepeated } from './throwaway.js'
 
-/** What a completion consists of. `busy`: the agent works, and the client receives nothing. */
-export type CompletionStep =
+/** What a completion consists of. */
+export type CompletionStep = StepBody & StepPlace
+
+/** A place among the numbers of the run. It does not depend on the pieces in which a text comes. */
+export interface StepPlace {
+  /** The first number of the event that the step stands for; without one, the number of the last event before it. */
+  at: number
+  /** The number of the last character of the step, if it is text of an event. */
+  textSeq?: number
+}
+
+/** `busy`: the agent works, and the client receives nothing. */
+export type StepBody =
   | { type: 'text' | 'reasoning'; text: string }
   | { type: 'busy' }
   /** The model has ended one answer; the agent may go on. */
@@ -129,30 +141,33 @@ export class CompletionRun {
     else signal.addEventListener('abort', () => this.#leave(), { once: true })
   }
 
-  async *steps(): AsyncGenerator<CompletionStep> {
-    for await (const event of this.#events()) {
+  /** `splitSeq`: a text that contains this number and continues after it is two steps. */
+  async *steps(splitSeq = 0): AsyncGenerator<CompletionStep> {
+    let at = this.afterSeq
+    for await (const event of this.#events(splitSeq)) {
       if (event.type === 'run-start') this.#model = event.model
-      if (this.#isAnswered(event)) return yield this.#waitsForClient()
+      if (this.#isAnswered(event)) return yield { ...this.#waitsForClient(), at }
       this.#noteCall(event)
       const step = await this.#stepOf(event)
-      if (step) yield step
+      at = event.seq
+      if (step) yield { ...step, at: firstSeqOf(event), ...(isDelta(event) ? { textSeq: event.seq } : {}) }
       if (step?.type === 'end' || step?.type === 'problem') return
     }
     if (this.#gone.signal.aborted) return
-    if (this.#open.size > 0) return yield this.#waitsForClient()
+    if (this.#open.size > 0) return yield { ...this.#waitsForClient(), at }
     const run = await waitingRun(this.#context, this.started.runId)
-    yield run
-      ? { type: 'waiting', run, usage: sumUsage(this.#used) }
-      : { type: 'problem', problem: streamTruncated() }
+    if (run) yield { type: 'waiting', run, usage: sumUsage(this.#used), at }
+    else yield { type: 'problem', problem: streamTruncated(), at }
   }
 
-  async *#events(): AsyncGenerator<RunEvent> {
+  async *#events(splitSeq: number): AsyncGenerator<RunEvent> {
     const { hub } = this.#context
     const { runId } = this.started
     const follow = { signal: this.#gone.signal, withoutVoid: true, after: this.#parts.earlier?.afterSeq ?? 0 }
     // A run that was just given its results is still waiting, until a process continues it.
     if (this.#parts.earlier) for await (const _event of hub.follow(runId, follow)) break
-    yield* hub.follow(runId, { ...follow, untilWaiting: true })
+    for await (const { events } of hub.followBatches(runId, { ...follow, untilWaiting: true }))
+      yield* splitAt(events, splitSeq)
   }
 
   /** Whether the client has answered the calls of this answer: what follows belongs to another request. */
@@ -171,11 +186,11 @@ export class CompletionRun {
     this.#open.set(event.id, { callId, number, name: event.name, args: event.args })
   }
 
-  #waitsForClient(): CompletionStep {
+  #waitsForClient(): StepBody {
     return { type: 'calls', calls: [...this.#open.values()], usage: sumUsage(this.#used) }
   }
 
-  async #stepOf(event: RunEvent): Promise<CompletionStep | undefined> {
+  async #stepOf(event: RunEvent): Promise<StepBody | undefined> {
     switch (event.type) {
       case 'text-delta':
         this.#drafting.add(event.author)
@@ -235,7 +250,7 @@ export class CompletionRun {
     }
   }
 
-  #said(delta: string): CompletionStep {
+  #said(delta: string): StepBody {
     const text = this.#paragraphs.next(delta)
     this.#draft.text += text.length
     return { type: 'text', text }
@@ -247,7 +262,7 @@ export class CompletionRun {
     this.#paragraphs.keep()
   }
 
-  #restart(author: string | undefined): CompletionStep {
+  #restart(author: string | undefined): StepBody {
     const draft = this.#draft
     // The texts of agents that write at the same time are mixed: one of them cannot be taken out.
     const others = [...this.#drafting].filter(name => author !== undefined && name !== author)

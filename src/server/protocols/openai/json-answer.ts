@@ -5,11 +5,13 @@
  * - A stream gets the JSON as it is written. One that was corrected after a part of it was sent ends with an error.
  */
 import { isDeepStrictEqual } from 'node:util'
+import { defined } from '../../../base/defined.js'
 import { parseJson } from '../../../base/json.js'
 import { AgentError } from '../../../errors.js'
+import { firstSeqOfText } from '../../../run/event-numbers.js'
 import type { Problem } from '../../chat-protocol.js'
 import { runProblem } from '../start-run.js'
-import type { CompletionStep } from './completion-run.js'
+import type { CompletionStep, StepPlace } from './completion-run.js'
 
 /** `isStreamed`: what was handed out cannot be taken back. */
 export async function* jsonAnswer(
@@ -37,19 +39,19 @@ class JsonAnswer {
   take(step: CompletionStep): readonly CompletionStep[] {
     switch (step.type) {
       case 'text':
-        return this.#write(step.text)
+        return this.#write(step)
       case 'complete':
         this.#isStepOver = true
         return [step]
       case 'busy':
-        return [...this.#endStep(), step]
+        return [...this.#endStep(step), step]
       case 'restart':
         return [this.#restart(step)]
       case 'end':
         return this.#end(step)
       case 'calls':
       case 'waiting':
-        return [...this.#release(this.#held), step]
+        return [...this.#release(this.#held, step), step]
       case 'reasoning':
       case 'problem':
         return [step]
@@ -59,22 +61,28 @@ class JsonAnswer {
     }
   }
 
-  #write(text: string): readonly CompletionStep[] {
-    const before = this.#isStepOver ? this.#endStep() : []
+  #write(step: StepPlace & { text: string }): readonly CompletionStep[] {
+    const { text, textSeq } = step
+    const before = this.#isStepOver ? this.#endStep(step) : []
     this.#held += this.#held === '' && this.#sent === '' ? text.trimStart() : text
     const isOpen = this.#isStreamed && !this.#isVoid && (this.#sent !== '' || BEGINS_JSON.test(this.#held))
-    return isOpen ? [...before, ...this.#release(this.#held)] : before
+    if (!isOpen) return before
+    // Blanks before the JSON are left out: the text begins with its first character.
+    const place = textSeq === undefined ? step : { at: firstSeqOfText(this.#held, textSeq), textSeq }
+    return [...before, ...this.#release(this.#held, place)]
   }
 
-  #endStep(): readonly CompletionStep[] {
+  #endStep({ at }: StepPlace): readonly CompletionStep[] {
     const held = this.#held
     this.#isVoid ||= this.#sent !== ''
     this.#held = ''
     this.#isStepOver = false
-    return held === '' ? [] : [{ type: 'reasoning', text: held }]
+    return held === '' ? [] : [{ type: 'reasoning', text: held, at }]
   }
 
   #restart(step: Extract<CompletionStep, { type: 'restart' }>): CompletionStep {
+    // A run that is resumed restarts also a step that has said nothing.
+    if (step.text === 0) return step
     this.#held = ''
     return { ...step, text: this.#isVoid ? 0 : this.#sent.length }
   }
@@ -82,16 +90,16 @@ class JsonAnswer {
   #end(step: Extract<CompletionStep, { type: 'end' }>): readonly CompletionStep[] {
     const { output } = step
     const isOutput = (text: string) => isDeepStrictEqual(parseJson(text), output)
-    if (output === undefined) return [...this.#release(this.#held), step]
+    if (output === undefined) return [...this.#release(this.#held, step), step]
     if (this.#sent === '')
-      return [...this.#release(isOutput(this.#held) ? this.#held : JSON.stringify(output)), step]
-    return isOutput(this.#sent) ? [step] : [{ type: 'problem', problem: corrected() }]
+      return [...this.#release(isOutput(this.#held) ? this.#held : JSON.stringify(output), step), step]
+    return isOutput(this.#sent) ? [step] : [{ type: 'problem', problem: corrected(), at: step.at }]
   }
 
-  #release(text: string): readonly CompletionStep[] {
+  #release(text: string, { at, textSeq }: StepPlace): readonly CompletionStep[] {
     this.#held = ''
     this.#sent += text
-    return text === '' ? [] : [{ type: 'text', text }]
+    return text === '' ? [] : [{ type: 'text', text, at, ...defined({ textSeq }) }]
   }
 }
 

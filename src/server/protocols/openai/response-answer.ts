@@ -1,6 +1,7 @@
 /** Answers of the Responses API: whole, as a stream, and from the store. */
 
 import type { Context } from 'hono'
+import { defined } from '../../../base/defined.js'
 import { orTimeout } from '../../../base/pause.js'
 import type { ServerContext, ServerEnv } from '../../server-context.js'
 import { BREAK_OFF, type StreamChunk, streamResponse } from '../../sse.js'
@@ -9,7 +10,7 @@ import type { ClientRun } from './client-calls.js'
 import { CompletionRun, type CompletionStep } from './completion-run.js'
 import { jsonAnswer } from './json-answer.js'
 import { openaiProblemResponse } from './openai-error.js'
-import { type ResponseEvent, type ResponseHead, ResponseWriter } from './response-writer.js'
+import { type ResponseEvent, type ResponseHead, ResponseWriter, seqOfSequence } from './response-writer.js'
 
 export function headersOf(run: CompletionRun): Record<string, string> {
   const { 'x-lango-run': runId = '', ...session } = runHeaders(run.started)
@@ -92,7 +93,7 @@ export interface StoredAnswer extends StreamedResponse {
 export function storedAnswer(
   context: ServerContext,
   run: ClientRun,
-  { afterSeq, isStreamed }: { afterSeq: number; isStreamed: boolean },
+  { afterSeq, startingAfter }: { afterSeq: number; startingAfter?: number },
 ): StoredAnswer {
   const { runId, key, item, model, note, calls } = run
   const { isStructured, ...echo } = note.response ?? {}
@@ -103,10 +104,13 @@ export function storedAnswer(
     ...(afterSeq > 0 ? { earlier: { afterSeq, calls: count, model } } : {}),
     ...{ isThrowaway: false, isKeyed: false },
   })
+  const isStreamed = startingAfter !== undefined
+  const steps = completion.steps(isStreamed ? seqOfSequence(startingAfter, afterSeq) : undefined)
   const isWaiting = item.status === 'waiting' && item.lastSeq > afterSeq
   return {
     run: completion,
-    steps: isStructured === true ? jsonAnswer(completion.steps(), { isStreamed }) : completion.steps(),
+    steps: isStructured === true ? jsonAnswer(steps, { isStreamed }) : steps,
+    ...defined({ startingAfter }),
     head: { runId, afterSeq, createdAt: Math.floor(item.startedAt / 1000), echo },
     isOver: item.status === 'finished' || isWaiting || own.some(call => call.answeredSeq !== undefined),
   }
@@ -118,7 +122,7 @@ export async function storedResponse(
   run: ClientRun,
   afterSeq: number,
 ): Promise<Record<string, unknown>> {
-  const answer = storedAnswer(context, run, { afterSeq, isStreamed: false })
+  const answer = storedAnswer(context, run, { afterSeq })
   const writer = new ResponseWriter(answer.head)
   if (!answer.isOver) {
     const status = run.item.status === 'queued' ? 'queued' : 'in_progress'

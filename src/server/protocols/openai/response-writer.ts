@@ -27,6 +27,17 @@ type OutputItem = Record<string, unknown> & { id: string; type: string }
 /** Items of one answer have numbers below this. */
 const MOST_ITEMS = 1000
 
+/**
+ * Each number of the run has this many sequence numbers: the last one is that of a delta which ends there, the others
+ * are those of the events before it.
+ */
+const NUMBERS_EACH = 16
+
+/** The number of the run up to which a client has the texts of an answer. */
+export function seqOfSequence(sequenceNumber: number, afterSeq: number): number {
+  return Math.floor(sequenceNumber / NUMBERS_EACH) + afterSeq
+}
+
 function responseId({ runId, afterSeq }: Pick<ResponseHead, 'runId' | 'afterSeq'>): string {
   return runPartId('resp', runId, afterSeq)
 }
@@ -62,11 +73,12 @@ export class ResponseWriter {
   /** The events of a step. `model`: the one that answers, as far as it is known. */
   step(step: CompletionStep, model: string): ResponseEvent[] {
     this.#model = model
+    this.#skipTo(step.at)
     switch (step.type) {
       case 'text':
-        return this.#write('message', step.text)
+        return this.#write('message', step.text, step.textSeq)
       case 'reasoning':
-        return this.#write('reasoning', step.text)
+        return this.#write('reasoning', step.text, step.textSeq)
       case 'busy':
         return this.#close()
       case 'complete':
@@ -110,11 +122,12 @@ export class ResponseWriter {
     }
   }
 
-  #write(type: 'message' | 'reasoning', text: string): ResponseEvent[] {
+  #write(type: 'message' | 'reasoning', text: string, textSeq?: number): ResponseEvent[] {
     const before = this.#open?.item.type === type ? [] : [...this.#close(), ...this.#begin(type)]
     const open = this.#open
     if (!open) return before
     open.text += text
+    if (textSeq !== undefined) this.#skipTo(textSeq, NUMBERS_EACH - 1)
     const place = this.#place(open.item)
     const delta =
       type === 'message'
@@ -220,6 +233,11 @@ export class ResponseWriter {
 
   #place(item: OutputItem): { item_id: string; output_index: number } {
     return { item_id: item.id, output_index: this.#output.indexOf(item) }
+  }
+
+  /** The events that follow have at least the sequence numbers of a number of the run. */
+  #skipTo(seq: number, place = 0): void {
+    this.#sequence = Math.max(this.#sequence, (seq - this.#head.afterSeq) * NUMBERS_EACH + place)
   }
 
   #event(type: string, fields: object): ResponseEvent {

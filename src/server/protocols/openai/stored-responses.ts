@@ -20,8 +20,7 @@ export function mountStoredResponses(app: Hono<ServerEnv>, context: ServerContex
     if (unknown !== undefined) throw invalidValue(unknown, `\`${unknown}\` is not supported.`)
     if (stream !== 'true') return c.json(await storedResponse(context, run, afterSeq))
     const startingAfter = after === undefined ? -1 : number(after, 'starting_after')
-    const answer = storedAnswer(context, run, { afterSeq, isStreamed: true })
-    return streamed(c, context, { ...answer, startingAfter })
+    return streamed(c, context, storedAnswer(context, run, { afterSeq, startingAfter }))
   })
   app.post('/v1/responses/:id/cancel', async c => {
     const { run, afterSeq } = await found(c, context)
@@ -63,7 +62,7 @@ async function found(
 }
 
 function number(text: string, field: string): number {
-  if (/^\d{1,9}$/.test(text)) return Number(text)
+  if (/^\d{1,15}$/.test(text)) return Number(text)
   throw invalidValue(field, `\`${field}\` must be a number.`)
 }
 

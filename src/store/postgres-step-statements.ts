@@ -1,5 +1,5 @@
 /**
- * The opening of a run and each of its steps as one statement, for a database that is a network away. A statement
+ * The opening of a run and each of its steps as one statement, for PostgreSQL, which is a network away. A statement
  * stores everything or nothing: when something forbids it (a lost lease, a deleted session, a run that has ended), it
  * returns no row; when a row exists already, it violates a unique index. Both are left to the tasks, which replace
  * what may be replaced and report the reason of a refusal.
@@ -13,16 +13,11 @@ import type { RunOpening, RunStep } from '../session/run-store.js'
 import type { Observation } from '../session/session-store.js'
 import type { JournalRow } from './journal.js'
 import { titleColumns } from './listing.js'
-import { MESSAGE_COLUMNS, type MessageRow, STARTS_TURN } from './rows.js'
-import { CAST_PLACES } from './sql-append.js'
-import {
-  addsCalls,
-  CALLS_JSON,
-  type CallRow,
-  callConditions,
-  callQuery,
-  fitsOneStatement,
-} from './sql-calls.js'
+import { addsCalls, CALLS_JSON, callConditions, callQuery, fitsOneStatement } from './postgres-calls.js'
+import { LOCKS } from './postgres-dialect.js'
+import { eachOf, type NamedQuery, Query } from './postgres-query.js'
+import { CAST_PLACES, indexedId, MESSAGE_COLUMNS, type MessageRow, STARTS_TURN } from './rows.js'
+import type { CallRow } from './sql-calls.js'
 import {
   type Dialect,
   HOUR_MS,
@@ -32,44 +27,17 @@ import {
   SESSION_KEY,
   type SqlValue,
   type Statement,
-  sql,
   touched,
 } from './sql-database.js'
 import { type EventRow, FORGET_JOURNAL, UNSETTLED } from './sql-event-rows.js'
-import { journalQuery, progressStatement } from './sql-journal.js'
+import { progressStatement } from './sql-journal.js'
 import { LIST_MARKER, SESSION_PK, type SplitRequest } from './sql-requests.js'
+import type { StepRows } from './sql-run-steps.js'
 import { usageOfRun } from './sql-spending.js'
 import { STATE_TABLES } from './sql-state.js'
 import { deleteExpiredText, limitText } from './sql-tickets.js'
 import type { StateChange, StateScope } from './state-scopes.js'
 import { storableText } from './storable-text.js'
-
-/** A step as rows. */
-export interface StepRows {
-  row: MessageRow | undefined
-  changes: readonly StateChange[]
-  events: readonly EventRow[]
-  requests: readonly { step: number; json: string }[]
-  calls: readonly CallRow[]
-  journal: readonly JournalRow[]
-  /** The run has stored a message after it was resumed: its attempts count from here. */
-  isProgress: boolean
-}
-
-/** `WITH` queries and their parameters, in order. */
-export class Query {
-  readonly #texts: string[] = []
-  readonly #parameters: SqlValue[] = []
-
-  with(name: string, text: string, ...parameters: readonly SqlValue[]): void {
-    this.#texts.push(`${name} (${text})`)
-    this.#parameters.push(...parameters)
-  }
-
-  select(text: string): Statement {
-    return sql(`WITH ${this.#texts.join(',\n')}\n${text}`, ...this.#parameters)
-  }
-}
 
 /**
  * Opens the run of a ticket that was taken in this transaction. Without `seq` the run exists, the session has runs that
@@ -145,7 +113,7 @@ export function stepStatement(
   query.with('ticket AS MATERIALIZED', ticket, fence, ...namesOf(key))
   const conditions = [
     'ticket',
-    ...addRun(query, dialect, step, rows),
+    ...addRun(query, step, rows),
     ...addKept(query, key, requests),
     ...addCallConditions(query, key, rows.calls),
     ...(at ? addNested(query, dialect, at) : []),
@@ -191,12 +159,12 @@ function joinedStep(
  * The run, locked, if it may store what the step holds. Pruning excludes writers of requests: the run is read again
  * after waiting for it.
  */
-function addRun(query: Query, dialect: Dialect, { key, runId, pause }: RunStep, rows: StepRows): string[] {
+function addRun(query: Query, { key, runId, pause }: RunStep, rows: StepRows): string[] {
   const { events, requests, journal } = rows
   const isOpen = journal.length > 0 || pause ? "AND r.state <> 'finished'" : ''
   if (events.length + requests.length === 0 && isOpen === '') return []
   const lock = requests.length > 0 ? ' CROSS JOIN pruning' : ''
-  if (lock !== '') query.with('pruning AS MATERIALIZED', dialect.requestLock)
+  if (lock !== '') query.with('pruning AS MATERIALIZED', LOCKS.requests)
   const first = Math.min(...events.map(({ seq }) => seq))
   const parameters: SqlValue[] = [runId, ...namesOf(key)]
   if (events.length > 0) parameters.push(runId, first)
@@ -257,6 +225,21 @@ function addProgress(query: Query, step: RunStep, rows: StepRows, written: strin
   if (rows.journal.length > 0) query.with(...journalQuery(runId, rows.journal, written))
   const progress = progressStatement(step, rows.isProgress)
   if (progress) query.with('progress AS', `${progress.text} AND ${isStored}`, ...progress.parameters)
+}
+
+/** Adds the entries for the row of `session`; `written` has the number of the message. */
+function journalQuery(runId: string, rows: readonly JournalRow[], written: string): NamedQuery {
+  const list = rows.map(({ id, seq, json, isOfMessage }) => [indexedId(id), seq, json, isOfMessage])
+  return [
+    'journal AS',
+    `INSERT INTO lango_run_journal (run_id, entry_key, seq, entry)
+      SELECT CAST(? AS TEXT), j ->> 0,
+        CASE WHEN CAST(j ->> 3 AS BOOLEAN) THEN (SELECT seq FROM ${written}) ELSE CAST(j ->> 1 AS BIGINT) END, j ->> 2
+      FROM session CROSS JOIN json_array_elements(CAST(? AS json)) WITH ORDINALITY AS each (j, place)
+      ORDER BY place ON CONFLICT (run_id, entry_key) DO NOTHING`,
+    runId,
+    JSON.stringify(list),
+  ]
 }
 
 /** The session that a nested agent keeps, locked. */
@@ -435,9 +418,4 @@ function addState(query: Query, key: SessionKey, changes: readonly StateChange[]
         AND key IN (SELECT json_array_elements_text(CAST(? AS json)))`,
       JSON.stringify(removed),
     )
-}
-
-/** The elements of a JSON array, given as the parameter. */
-export function eachOf(name: string): string {
-  return `json_array_elements(CAST(? AS json)) AS ${name}`
 }

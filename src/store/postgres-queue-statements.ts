@@ -1,8 +1,10 @@
-/** Accepting a run into its queue, and beginning it, as one statement each, for a database that is a network away. */
+/** Accepting a run into its queue, and beginning it, as one statement each, for PostgreSQL, which is a network away. */
 import { tidyTitle } from '../base/title.js'
 import type { RunBegin, RunOpening } from '../session/run-store.js'
 import { storableJson } from './check-input.js'
 import { titleColumns } from './listing.js'
+import { eachOf, Query } from './postgres-query.js'
+import { addEvents, addMessage, addSession } from './postgres-step-statements.js'
 import { messageToRow } from './rows.js'
 import {
   type Dialect,
@@ -16,7 +18,6 @@ import {
 import { eventRows, withPlace } from './sql-event-rows.js'
 import { begunInput } from './sql-journal.js'
 import { ALONE, NOT_HELD_UP, QUEUE_LENGTH } from './sql-queue.js'
-import { addEvents, addMessage, addSession, eachOf, Query } from './sql-step-statements.js'
 
 /**
  * Stores a run that does not begin yet, and gives back the ticket that was taken for its place in this transaction.
