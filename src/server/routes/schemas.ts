@@ -9,7 +9,10 @@ import { MAX_TITLE } from '../../base/title.js'
 import { JsonObject } from '../client-json.js'
 
 export const count = z.number().int().min(0)
-export const base64 = z.string().refine(isBase64, 'must be base64').openapi({ pattern: '^[A-Za-z0-9+/]*={0,2}$' })
+export const base64 = z
+  .string()
+  .refine(isBase64, 'must be base64')
+  .openapi({ pattern: '^[A-Za-z0-9+/]*={0,2}$' })
 const sessionId = z.string().min(1).max(256)
 
 export const SessionParameter = z.object({ sessionId })
