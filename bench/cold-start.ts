@@ -1,6 +1,6 @@
 /**
- * How long a command takes to start, against the least that a Node program can take (`node -e 0`), and how long a store
- * in memory takes to open. The built package is measured, because that is what people run. Samples take turns, so that a
+ * Measures the start of a command against the least that a Node program can take (`node -e 0`), and the opening of a store
+ * in memory. The built package is measured, because that is what people run. Samples take turns, so that a
  * busy moment hits all.
  *
  *     npm run bench -- cold-start [--json]

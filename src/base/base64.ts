@@ -34,7 +34,7 @@ function isPlain(text: string): boolean {
   return text.length % 4 === 0 && isBase64(text)
 }
 
-/** Whether a text has only the letters of base64, and at most two `=` after them. */
+/** True for letters of base64, followed by at most two `=`. */
 export function isBase64(text: string): boolean {
   return endsPadded(text, text.search(/[^A-Za-z0-9+/]/))
 }

@@ -1,6 +1,6 @@
 /**
- * What the first bytes of a picture or a document say: its type, and a picture's size in pixels. Nothing is decoded but
- * the few bytes that are asked for, however long the file is.
+ * Reads the type of a picture or a document, and a picture's size in pixels, from its first bytes. Only the few bytes that
+ * are needed are decoded, however long the file is.
  */
 
 export interface MediaHeader {
@@ -27,7 +27,7 @@ export function signedType(start: string): string | undefined {
   return found === 'image/bmp' && !start.includes('\0') ? undefined : found
 }
 
-/** Whether files of a type tell it with their first bytes. */
+/** True for types that can be recognised by their first bytes. */
 export function isSignedType(mimeType: string): boolean {
   return mimeType === 'image/jpg' || SIGNATURES.some(([type]) => type === mimeType)
 }

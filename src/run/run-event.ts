@@ -80,9 +80,10 @@ export interface SentRequest {
 }
 
 /**
- * What happens during a run, in order. Every event names its session and run and has a number (`seq`) that is higher than
- * the ones before it: a text takes a number for each of its characters and has the last of them, any other event takes
- * one; another attempt after a crash continues at a multiple of 2^24. The first is `run-start`, or `run-queued` or `run-scheduled` and then `run-start`; `run-finish` is the last.
+ * The events of a run, in order. Each names its session and run and has a number (`seq`) above that of the event before it.
+ * A text takes one number for each of its characters and has the last of them; any other event takes one. After a crash the
+ * next attempt continues at a multiple of 2^24. The first event is `run-start`, possibly after `run-queued` or
+ * `run-scheduled`; the last is `run-finish`.
  */
 export type RunEvent = RunEventBody & RunEventIdentity
 

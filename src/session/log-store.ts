@@ -80,7 +80,7 @@ export interface LogLease {
 
 /** A lease that was granted. */
 export interface GrantedLease extends LogLease {
-  /** How many posts the session has received. */
+  /** The number of posts that the session has received. */
   readonly posts: number
 }
 
@@ -128,7 +128,7 @@ export interface Appended {
   readonly seq: number
   /** The numbers of its messages, in order. */
   readonly messageSeqs: readonly number[]
-  /** How many posts the session has received. */
+  /** The number of posts that the session has received. */
   readonly posts: number
 }
 

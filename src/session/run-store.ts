@@ -280,7 +280,7 @@ export interface RunSummary {
   startedAt: number
   /** Of a run that was accepted for later: not before this time. */
   dueAt?: number
-  /** How many messages the session had when the run began: its own come after. Absent until it has begun. */
+  /** The number of messages in the session when the run began; the run's own follow. Absent until it has begun. */
   afterSeq?: number
   /** The number of its newest event; 0 when they were pruned. */
   lastSeq: number

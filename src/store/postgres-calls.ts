@@ -5,7 +5,7 @@ import type { NamedQuery } from './postgres-query.js'
 import { CALL_COLUMNS, type CallRow, callChanges, MOVED_CALL, orChangeCall, toPlace } from './sql-calls.js'
 import { type Dialect, namesOf, type Row, SESSION_KEY } from './sql-database.js'
 
-/** Whether one statement can apply the changes: each row once, and no change that alters the ordinal of another. */
+/** True when one statement can apply the changes: each row once, and no change that alters the ordinal of another. */
 export function fitsOneStatement(rows: readonly CallRow[]): boolean {
   const keys = new Set(rows.map(({ runId, callKey }) => `${runId}\0${callKey}`))
   const added = rows.filter(({ facts }) => facts).length
@@ -42,7 +42,7 @@ export function callConditions(key: SessionKey, rows: readonly CallRow[]): Named
   ]
 }
 
-/** Whether the list adds calls: all of them, as `fitsOneStatement` requires. */
+/** True when the list adds calls; then all of it does, as `fitsOneStatement` requires. */
 export function addsCalls(rows: readonly CallRow[]): boolean {
   return rows.some(({ facts }) => facts)
 }

@@ -117,7 +117,7 @@ function loadStatement(key: SessionKey, options: LoadOptions): Statement {
   )
 }
 
-/** What `loadStatement` found; `'more'` when its messages are too few. */
+/** Reads the rows of `loadStatement`; `'more'` when it returned too few messages. */
 function readLoaded(
   key: SessionKey,
   rows: readonly Row[],

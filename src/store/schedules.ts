@@ -1,4 +1,4 @@
-/** How far schedules have got: with its input validated, and in a table. */
+/** The newest tick of each schedule, in a table; input is validated first. */
 import type { ScheduleRecord, ScheduleStore } from '../session/schedule-store.js'
 import { checkInteger, checkName } from './check-input.js'
 import { checked } from './checked-runs.js'

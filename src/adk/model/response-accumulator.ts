@@ -218,7 +218,7 @@ function isWordless(kind: OpenPart['kind'], { text = '' }: Part): boolean {
   return kind === 'text' && text === ''
 }
 
-/** Whether a part can be read only by the account that it was made for. */
+/** True for a part that only the account it was made for can read. */
 function isSealed({ thoughtSignature, partMetadata }: Part): boolean {
   return thoughtSignature !== undefined || partMetadata?.lango !== undefined
 }

@@ -164,7 +164,7 @@ function waitingText(questions: readonly RunQuestion[]): string {
   return `The run waits: ${questions.map(questionText).join('; ')}. Call answer with its runId and callId.`
 }
 
-/** What is reported of events, with their numbers: texts that follow each other as one, and calls. */
+/** Progress messages for events, with their numbers: one for each text, one for each call. */
 function progressOf(events: readonly RunEvent[]): { seq: number; message: string }[] {
   return joinDeltas(events).flatMap(event => {
     const message = progressText(event)

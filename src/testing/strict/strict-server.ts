@@ -22,7 +22,7 @@ export interface StrictServerSettings {
   readonly faults?: readonly Fault[]
   readonly quirks?: readonly Quirk[]
   readonly reading?: Reading
-  /** How limits of media are read where sources disagree. Default `documented`. */
+  /** The reading of media limits on which sources disagree. Default `documented`. */
   readonly limits?: LimitsReading
   readonly contextWindow?: number
   readonly apiKey?: string

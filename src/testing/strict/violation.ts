@@ -23,8 +23,8 @@ export interface Violation {
 }
 
 /**
- * How limits of media are read where sources disagree. `documented`: what every source agrees is refused. `strict`: what
- * any source says is refused, and bytes that are no picture.
+ * The reading of media limits on which sources disagree. `documented` refuses only where all sources agree; `strict` refuses
+ * where any source does, and refuses bytes that are no picture.
  */
 export type LimitsReading = 'strict' | 'documented'
 

@@ -235,7 +235,7 @@ export class World {
     this.bank.set(name, (this.bank.get(name) ?? 0) + 1)
   }
 
-  /** What a process has once seen in the log stays there. */
+  /** An entry that a process has seen must stay in the log. */
   #see(key: SessionKey, { seq, kind, runId, key: name, message, data }: Seen): void {
     const place = `${JSON.stringify(key)} ${seq}`
     const known = this.seen.get(place)
@@ -289,7 +289,7 @@ export class World {
     const before = await this.history()
     first.wake()
     await first.running
-    // What needs no lease is done now, unless others have done it meanwhile.
+    // Calls that need no lease are carried out now, unless others have done so meanwhile.
     const mayChange = this.#late.length > 1 && ['accept', 'post', 'endQueued'].includes(first.call)
     if (!mayChange && (await this.history()) !== before) this.report('changed', 'by a process that was late')
   }

@@ -15,7 +15,7 @@ import type { SessionKey } from '../../../src/session/message.js'
 import { isGone } from '../../../src/store/lease-process.js'
 import { type Action, foldRun, type OpenCall, type RunView } from './miniature-agent.js'
 
-/** What a process meets outside of the store. */
+/** The world of a process outside of the store. */
 export interface Surroundings {
   /** Has the effect of a payment. */
   pay(runId: string, call: OpenCall): Promise<void> | void

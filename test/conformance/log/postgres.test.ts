@@ -73,7 +73,7 @@ async function afterWaiting<Answer>(
   return settled
 }
 
-/** How many transactions of the database wait for a lock. */
+/** Counts the transactions that wait for a lock. */
 async function waiting(): Promise<number> {
   const [row] = await place.database.run(
     sql(

@@ -24,7 +24,7 @@ import {
 } from './drivers.js'
 import type { Check } from './promises-of-writes.js'
 
-/** What the calls ask the database for, as [statements, transactions, BEGIN and COMMIT sent over a network]. */
+/** Work of the database for each call: [statements, transactions, BEGIN and COMMIT sent over a network]. */
 type Costs = Record<string, readonly [statements: number, commits: number, control: number]>
 
 async function costsOf({ log, database }: LogPlace): Promise<Costs> {

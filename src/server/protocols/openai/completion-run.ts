@@ -18,7 +18,7 @@ import {
 import { runPartId } from './client-calls.js'
 import { KEYED_MS, throwAway, wasRepeated } from './throwaway.js'
 
-/** What a completion consists of. */
+/** One piece of a completion. */
 export type CompletionStep = StepBody & StepPlace
 
 /** A place among the numbers of the run. It does not depend on the pieces in which a text comes. */

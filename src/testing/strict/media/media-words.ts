@@ -1,4 +1,4 @@
-/** What each vendor says about media that it refuses, and the rules that say it. */
+/** Rules about media for each vendor, with the vendor's error messages. */
 import type { JudgeContext, Rule, Violation } from '../violation.js'
 import { type MediaFault, mediaRule } from './media-rule.js'
 

@@ -18,7 +18,7 @@ import { firstOf, type JudgeContext, type Rule } from '../violation.js'
 import { refuseAt as refuse } from './hosted-rules.js'
 import { type ReadCall, type ReadMessage, readMessages } from './messages.js'
 
-/** What comes with an answer: details in the fragments of a stream, and whole. */
+/** The reasoning details of an answer, as the fragments of a stream and whole. */
 export interface Details {
   readonly fragments: readonly JsonObject[]
   readonly whole: readonly JsonObject[]
@@ -110,7 +110,7 @@ function detailsIn({ raw }: ReadMessage): JsonObject[] {
   return listOf(raw.reasoning_details).filter(isObject)
 }
 
-/** X16: a signature over other words than those beside it, or of another account. */
+/** X16: a signature over other words than its own, or of another account. */
 export const detailsGenuine: Rule = (body, context) =>
   firstOf(readMessages(body), message =>
     firstOf(detailsIn(message), ({ type, text, signature }) => {

@@ -105,10 +105,10 @@ const OPENAI_RULES: readonly Rule[] = [
 /** Servers that put a history through the model's chat template. */
 const TEMPLATED: readonly Rule[] = [vllmRequest, vllmArguments, vllmImages, openaiMedia, vllmAlternates]
 
-/** What the makers' own APIs check besides. */
+/** Further checks of the makers' own APIs. */
 const HOSTED: readonly Rule[] = [hostedPairs, hostedNotEmpty]
 
-/** What every gateway checks before a maker's own server does. */
+/** Checks of every gateway, before those of a maker's own server. */
 const GATEWAY: readonly Rule[] = [
   hasModel,
   hasMessages,

@@ -30,7 +30,7 @@ const MESSAGE_KEYS = new Set(
   'role content name tool_calls tool_call_id refusal audio function_call annotations'.split(' '),
 )
 
-/** What gateways take besides. */
+/** Additional fields that gateways accept. */
 const GATEWAY_KEYS: Partial<Readonly<Record<StrictProfile, readonly string[]>>> = {
   'compatible-gemini': ['extra_content'],
   openrouter: ['reasoning', 'reasoning_details'],
