@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import {
   eventsAfter,
   firstSeqOf,
+  inCharacters,
   joinDeltas,
   lastSeqBeforeAttempt,
   mayPrecedeStoring,
@@ -51,6 +52,14 @@ test('a cursor inside of a surrogate pair gets the whole character', () => {
   expect(splitAt(numbered([text('😀b')], IDENTITY, 0), 1)).toMatchObject([{ text: '😀b', seq: 3 }])
 })
 
+test('in pieces of one character, a surrogate pair is one piece', () => {
+  const events = numbered([NOTICE, text('a😀b'), NOTICE], IDENTITY, 0)
+  const pieces = [...inCharacters(events)]
+  expect(pieces.map(event => ('text' in event ? [event.text, event.seq] : event.seq))).toEqual([
+    ...[1, ['a', 2], ['😀', 4], ['b', 5], 6],
+  ])
+})
+
 test('deltas are joined when they are neighbours of one stream, and only then', () => {
   const bodies = [text('a'), text('b'), text('c', 'other'), text('d'), reasoning('e'), NOTICE, reasoning('f')]
   const events = numbered(bodies, IDENTITY, 0)
@@ -94,6 +103,13 @@ test('joined after any cut, the events are the same, and a cursor gives the same
       expect(joinDeltas(eventsAfter(pieces, cursor))).toEqual(joinDeltas(eventsAfter(whole, cursor)))
       const seqs = pieces.map(({ seq }) => seq)
       expect(seqs).toEqual([...new Set(seqs)].sort((one, other) => one - other))
+      const characters = [...inCharacters(whole)]
+      expect(joinDeltas(characters)).toEqual(whole)
+      // A reader that leaves out the events that it has, by number, has each text once.
+      for (const { seq } of pieces) {
+        const seen = pieces.filter(event => event.seq <= seq)
+        expect(joinDeltas([...seen, ...characters.filter(event => event.seq > seq)])).toEqual(whole)
+      }
     }),
   )
 })

@@ -88,6 +88,21 @@ export function splitAt(events: readonly RunEvent[], seq: number): readonly RunE
   return events.flatMap(event => (firstSeqOf(event) <= seq && seq < event.seq ? parts(event, seq) : event))
 }
 
+/** The same events, the texts in pieces of one character: whatever number a reader has, no piece contains it. */
+export function* inCharacters(events: readonly RunEvent[]): Generator<RunEvent> {
+  for (const event of events) {
+    if (!isDelta(event)) {
+      yield event
+      continue
+    }
+    let seq = seqBefore(event)
+    for (const character of event.text) {
+      seq += character.length
+      yield { ...event, text: character, seq }
+    }
+  }
+}
+
 /**
  * An event up to a number and after it. Half a character cannot be sent as UTF-8, so a surrogate pair that contains the
  * number stays whole, in the second part. No delta ends inside of a pair: only a forged cursor does.

@@ -100,17 +100,58 @@ const responses: Connect = ({ baseURL, fetch, weather }) => {
 conversationSuite({ client: 'openai (chat completions)', package: 'openai' }, chat)
 
 conversationSuite({ client: 'openai (responses)', package: 'openai' }, responses, store => {
-  can('reconnect', 'a stream is read again from an event, also in the background', async () => {
+  can('reconnect', 'a background answer is read again from every event: the rest of it, once', async () => {
     const { url } = await openScene({ store, connect: responses })
     const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: 'none' })
     const request = { model: 'lango', input: 'one', stream: true, background: true } as const
-    const events: OpenAI.Responses.ResponseStreamEvent[] = []
-    for await (const event of await client.responses.create(request)) events.push(event)
-    const [created] = events
+    const live = await eventsOf(await client.responses.create(request))
+    const [created] = live
     if (created?.type !== 'response.created') throw new TypeError('The first event is not response.created.')
-    const again: OpenAI.Responses.ResponseStreamEvent[] = []
-    const rest = { stream: true, starting_after: 3 } as const
-    for await (const event of await client.responses.retrieve(created.response.id, rest)) again.push(event)
-    expect(again).toEqual(events.slice(4))
+    const whole = inOnePiece(live)
+    expect(textOf(live)).toBe('You said one.')
+    const { id } = created.response
+    expect(inOnePiece(await eventsOf(await client.responses.retrieve(id, { stream: true })))).toEqual(whole)
+    for (const { sequence_number: after } of live) {
+      const seen = live.filter(event => event.sequence_number <= after)
+      const rest = await client.responses.retrieve(id, { stream: true, starting_after: after })
+      expect(inOnePiece([...seen, ...(await eventsOf(rest))]), `after ${after}`).toEqual(whole)
+      // The helper reads all of the answer and leaves out the events that its caller has.
+      const helper = client.responses.stream({ response_id: id, starting_after: after })
+      const emitted = [...seen, ...(await eventsOf(helper))]
+      expect(inOnePiece(emitted), `helper after ${after}`).toEqual(whole)
+      expect((await helper.finalResponse()).output_text).toBe('You said one.')
+    }
   })
 })
+
+type ResponseEvent = OpenAI.Responses.ResponseStreamEvent
+
+/** The events of a stream, whose numbers must rise. */
+async function eventsOf(stream: AsyncIterable<ResponseEvent>): Promise<ResponseEvent[]> {
+  const events: ResponseEvent[] = []
+  for await (const event of stream) {
+    expect(event.sequence_number).toBeGreaterThan(events.at(-1)?.sequence_number ?? -1)
+    events.push(event)
+  }
+  return events
+}
+
+/** Readers get a text in pieces of their own: adjacent deltas of one item are joined, and have the last number. */
+function inOnePiece(events: readonly ResponseEvent[]): ResponseEvent[] {
+  const all: ResponseEvent[] = []
+  for (const event of events) {
+    const last = all.at(-1)
+    const isNext =
+      last?.type === 'response.output_text.delta' &&
+      event.type === last.type &&
+      event.item_id === last.item_id &&
+      event.content_index === last.content_index
+    if (isNext) all[all.length - 1] = { ...event, delta: last.delta + event.delta }
+    else all.push(event)
+  }
+  return all
+}
+
+function textOf(events: readonly ResponseEvent[]): string {
+  return events.map(event => (event.type === 'response.output_text.delta' ? event.delta : '')).join('')
+}

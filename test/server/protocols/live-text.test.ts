@@ -510,6 +510,10 @@ test('a response is read again from any of its numbers, with the text after it o
         )
         const seen = whole.filter(event => Number(event.sequence_number) <= Number(after))
         expect(responseView([...seen, ...rest]), `after ${after}`).toEqual(view)
+        // So do clients that read all of it and leave out what they have.
+        const again = await dataOf(checked(await fetch(`${url}/v1/responses/${id}?stream=true`)))
+        const others = again.filter(event => Number(event.sequence_number) > Number(after))
+        expect(responseView([...seen, ...others]), `left out until ${after}`).toEqual(view)
       }
     }
   } finally {

@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AgentError } from '../../../errors.js'
-import { firstSeqOf, isDelta, splitAt } from '../../../run/event-numbers.js'
+import { firstSeqOf, isDelta } from '../../../run/event-numbers.js'
 import type { SessionKey } from '../../../session/message.js'
 import { sumUsage } from '../../../session/usage.js'
 import type { Problem, RunEvent, RunUsage, StartedRun } from '../../chat-protocol.js'
@@ -68,6 +68,8 @@ export interface CompletionRunParts {
   /** The request has a key: its session is kept for a day. */
   isKeyed: boolean
 }
+
+export type CutEvents = (events: readonly RunEvent[]) => Iterable<RunEvent>
 
 /** One run on behalf of one request. */
 export class CompletionRun {
@@ -141,10 +143,10 @@ export class CompletionRun {
     else signal.addEventListener('abort', () => this.#leave(), { once: true })
   }
 
-  /** `splitSeq`: a text that contains this number and continues after it is two steps. */
-  async *steps(splitSeq = 0): AsyncGenerator<CompletionStep> {
+  /** `cut`: the events with their texts in the pieces that the reader needs. Default: as they come. */
+  async *steps(cut: CutEvents = events => events): AsyncGenerator<CompletionStep> {
     let at = this.afterSeq
-    for await (const event of this.#events(splitSeq)) {
+    for await (const event of this.#events(cut)) {
       if (event.type === 'run-start') this.#model = event.model
       if (this.#isAnswered(event)) return yield { ...this.#waitsForClient(), at }
       this.#noteCall(event)
@@ -160,14 +162,14 @@ export class CompletionRun {
     else yield { type: 'problem', problem: streamTruncated(), at }
   }
 
-  async *#events(splitSeq: number): AsyncGenerator<RunEvent> {
+  async *#events(cut: CutEvents): AsyncGenerator<RunEvent> {
     const { hub } = this.#context
     const { runId } = this.started
     const follow = { signal: this.#gone.signal, withoutVoid: true, after: this.#parts.earlier?.afterSeq ?? 0 }
     // A run that was just given its results is still waiting, until a process continues it.
     if (this.#parts.earlier) for await (const _event of hub.follow(runId, follow)) break
     for await (const { events } of hub.followBatches(runId, { ...follow, untilWaiting: true }))
-      yield* splitAt(events, splitSeq)
+      yield* cut(events)
   }
 
   /** Whether the client has answered the calls of this answer: what follows belongs to another request. */

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { sumUsage } from '../../../session/usage.js'
 import type { CompletionStep } from './completion-run.js'
 import { jsonAnswer } from './json-answer.js'
 
@@ -17,6 +18,21 @@ test('a restart after a complete JSON answer takes nothing of it back', async ()
   const text: CompletionStep = { type: 'text', text: '{"a":1}', at: 2, textSeq: 8 }
   const restart: CompletionStep = { type: 'restart', text: 0, reasoning: 0, at: 10 }
   expect(await answered(text, complete, restart)).toEqual([text, complete, restart])
+})
+
+test.each([
+  ['blanks before the JSON', '\n {"a":1}'],
+  ['words before the JSON', 'So: {"a":1}'],
+])('%s: an answer in single characters has the same text as one in one piece', async (_, text) => {
+  const characters = [...text].map(
+    (each, at): CompletionStep => ({ type: 'text', text: each, at, textSeq: at }),
+  )
+  const whole: CompletionStep = { type: 'text', text, at: 0, textSeq: text.length - 1 }
+  const end: CompletionStep = { type: 'end', at: 20, finish: 'stop', usage: sumUsage([]), output: { a: 1 } }
+  const textOf = async (...steps: CompletionStep[]) =>
+    (await answered(...steps)).map(step => (step.type === 'text' ? step.text : '')).join('')
+  expect(await textOf(...characters, end)).toBe('{"a":1}')
+  expect(await textOf(whole, end)).toBe('{"a":1}')
 })
 
 test('a JSON answer begins at the number of its first character, however the blanks before it were cut', async () => {

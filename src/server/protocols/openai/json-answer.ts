@@ -26,6 +26,8 @@ class JsonAnswer {
   readonly #isStreamed: boolean
   /** What the current step has written and was not handed out. */
   #held = ''
+  /** Whether the first character of that is one of JSON. */
+  #beginsJson = false
   /** What was handed out. */
   #sent = ''
   /** Something was written after what was handed out, by another step. */
@@ -64,8 +66,11 @@ class JsonAnswer {
   #write(step: StepPlace & { text: string }): readonly CompletionStep[] {
     const { text, textSeq } = step
     const before = this.#isStepOver ? this.#endStep(step) : []
-    this.#held += this.#held === '' && this.#sent === '' ? text.trimStart() : text
-    const isOpen = this.#isStreamed && !this.#isVoid && (this.#sent !== '' || BEGINS_JSON.test(this.#held))
+    const isFirst = this.#held === '' && this.#sent === ''
+    const piece = isFirst ? text.trimStart() : text
+    if (isFirst) this.#beginsJson = BEGINS_JSON.test(piece)
+    this.#held += piece
+    const isOpen = this.#isStreamed && !this.#isVoid && (this.#sent !== '' || this.#beginsJson)
     if (!isOpen) return before
     // Blanks before the JSON are left out: the text begins with its first character.
     const place = textSeq === undefined ? step : { at: firstSeqOfText(this.#held, textSeq), textSeq }

@@ -3,11 +3,12 @@
 import type { Context } from 'hono'
 import { defined } from '../../../base/defined.js'
 import { orTimeout } from '../../../base/pause.js'
+import { inCharacters, splitAt } from '../../../run/event-numbers.js'
 import type { ServerContext, ServerEnv } from '../../server-context.js'
 import { BREAK_OFF, type StreamChunk, streamResponse } from '../../sse.js'
 import { runHeaders } from '../start-run.js'
 import type { ClientRun } from './client-calls.js'
-import { CompletionRun, type CompletionStep } from './completion-run.js'
+import { CompletionRun, type CompletionStep, type CutEvents } from './completion-run.js'
 import { jsonAnswer } from './json-answer.js'
 import { openaiProblemResponse } from './openai-error.js'
 import { type ResponseEvent, type ResponseHead, ResponseWriter, seqOfSequence } from './response-writer.js'
@@ -34,7 +35,7 @@ export interface StreamedResponse {
   run: CompletionRun
   steps: AsyncGenerator<CompletionStep>
   head: ResponseHead
-  /** The number of the last event that the client has. */
+  /** The number of the last event that the client has; -1 if it has none, or does not say. */
   startingAfter?: number
 }
 
@@ -105,7 +106,7 @@ export function storedAnswer(
     ...{ isThrowaway: false, isKeyed: false },
   })
   const isStreamed = startingAfter !== undefined
-  const steps = completion.steps(isStreamed ? seqOfSequence(startingAfter, afterSeq) : undefined)
+  const steps = completion.steps(isStreamed ? cutFor(startingAfter, afterSeq) : undefined)
   const isWaiting = item.status === 'waiting' && item.lastSeq > afterSeq
   return {
     run: completion,
@@ -114,6 +115,15 @@ export function storedAnswer(
     head: { runId, afterSeq, createdAt: Math.floor(item.startedAt / 1000), echo },
     isOver: item.status === 'finished' || isWaiting || own.some(call => call.answeredSeq !== undefined),
   }
+}
+
+/**
+ * A client that has a part of an answer names its last event, or, as `responses.stream({ response_id, starting_after })`
+ * of OpenAI's clients does, reads all of it and leaves out what has no higher number. A piece must be in either part.
+ */
+function cutFor(startingAfter: number, afterSeq: number): CutEvents {
+  if (startingAfter < 0) return inCharacters
+  return events => splitAt(events, seqOfSequence(startingAfter, afterSeq))
 }
 
 /** A stored answer as it is now. */
