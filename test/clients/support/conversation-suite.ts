@@ -3,7 +3,7 @@
  * client itself keeps the conversation, executes its tool and repeats requests, as it does for its users.
  */
 import { expect } from 'vitest'
-import type { Fault, Script, ScriptStep } from '../../../src/testing/strict/script.js'
+import type { Fault, RequestSummary, Script, ScriptStep } from '../../../src/testing/strict/script.js'
 import { defineTool, type Tool } from '../../../src/tool.js'
 import { type ProtocolServer, startProtocolServer } from '../../server/protocols/support.js'
 import { type ClientStore, type ClientSuiteOptions, can, clientSuite } from './client-suite.js'
@@ -79,7 +79,7 @@ export async function openScene(options: SceneOptions): Promise<Scene> {
 }
 
 /** A model that does what it is asked for. */
-const obedient: Script = ({ lastUserText: words, messages }): ScriptStep => {
+const obedient = ({ lastUserText: words, messages }: RequestSummary): ScriptStep => {
   const isAnswered = messages.at(-1)?.role === 'tool'
   if (words.includes('weather')) {
     const calls = ['Rome', 'Oslo'].map(city => ({ name: 'get_weather', args: { city } }))
@@ -120,12 +120,21 @@ function plainTurns(store: ClientStore, connect: Connect): void {
     for (const words of ['one', 'You said one.', 'two', 'three']) expect(sent).toContain(words)
     expect(provider.violations).toEqual([])
   })
-  can('streaming', 'the answer comes in the pieces of the model', async () => {
-    const { conversation } = await openScene({ store, connect })
-    const pieces: string[] = []
-    await conversation.say('one', { onPiece: text => pieces.push(text) })
-    expect(pieces.filter(Boolean).length).toBeGreaterThan(1)
-    expect(pieces.join('')).toContain('You said one.')
+  can('streaming', 'the text before a tool arrives while the tool runs', async () => {
+    const held = heldSearch()
+    const script: Script = request => ({
+      ...obedient(request),
+      ...(request.messages.at(-1)?.role === 'tool' ? {} : { deltas: ['Let me ', 'look.'] }),
+    })
+    const { conversation } = await openScene({ store, connect, tool: held.tool, script })
+    let said = ''
+    const onPiece = (text: string) => {
+      said += text
+      if (said.includes('Let me look.')) held.letGo()
+    }
+    expect(await conversation.say('find it', { onPiece })).toContain('I found it.')
+    expect(held.count()).toBe(1)
+    expect(said).toMatch(/^Let me look\.\s*I found it\.$/)
   })
 }
 
