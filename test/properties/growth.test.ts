@@ -30,7 +30,6 @@ const OWN_PIECES: Readonly<Record<string, readonly string[]>> = {
   inlineFiles: ['"', '\\', '\ud800'],
   'AnswerAssembly, pieces': ['"', '{"a":', '['],
   'AnswerAssembly, a name with each piece': ['"', '{"a":', ' '],
-  'jsonAnswer, characters': ['a', ' ', '{"a":'],
   readServerEvents: ['data: a\n', '\r\n'],
 }
 

@@ -37,8 +37,6 @@ import { openSignature } from '../../src/provider/provider.js'
 import { toProviderError } from '../../src/provider/provider-error.js'
 import { shortened, wordsOfPage } from '../../src/provider/provider-fetch.js'
 import { readArguments } from '../../src/provider/repair/fix-arguments.js'
-import type { CompletionStep } from '../../src/server/protocols/openai/completion-run.js'
-import { jsonAnswer } from '../../src/server/protocols/openai/json-answer.js'
 import { shortenOutput } from '../../src/session/shorten-output.js'
 import { countTextTokens, utf8Length } from '../../src/session/tokens.js'
 import { previewOf } from '../../src/store/listing.js'
@@ -123,7 +121,6 @@ export const READERS: Readonly<Record<string, Reader>> = {
   argumentsFor: text => argumentsFor({ type: 'object', properties: { a: { type: 'number' } } }, text),
   'AnswerAssembly, pieces': text => assemble(text, undefined),
   'AnswerAssembly, a name with each piece': text => assemble(text, 'tool'),
-  'jsonAnswer, characters': readJsonAnswer,
   previewOf,
   storableText,
   restoreText,
@@ -133,14 +130,6 @@ export const READERS: Readonly<Record<string, Reader>> = {
     const body = ReadableStream.from(pieces.map(piece => new TextEncoder().encode(piece)))
     for await (const event of readServerEvents(body)) void event
   },
-}
-
-/** Each character is a piece of its own, as in a stored answer that is read again. */
-async function readJsonAnswer(text: string): Promise<void> {
-  async function* steps(): AsyncGenerator<CompletionStep> {
-    for (let at = 0; at < text.length; at++) yield { type: 'text', text: text.charAt(at), at, textSeq: at }
-  }
-  for await (const step of jsonAnswer(steps(), { isStreamed: true })) void step
 }
 
 function assemble(text: string, name: string | undefined): unknown {

@@ -35,6 +35,13 @@ test.each([
   expect(await textOf(whole, end)).toBe('{"a":1}')
 })
 
+test('200,000 single characters that are not JSON take linear time', { timeout: 10_000 }, async () => {
+  async function* characters(): AsyncGenerator<CompletionStep> {
+    for (let at = 0; at < 200_000; at++) yield { type: 'text', text: 'a', at, textSeq: at }
+  }
+  for await (const step of jsonAnswer(characters(), { isStreamed: true })) expect(step).toBe('not reached')
+})
+
 test('a JSON answer begins at the number of its first character, however the blanks before it were cut', async () => {
   const pieces = await answered(
     { type: 'text', text: '\n ', at: 2, textSeq: 3 },
