@@ -124,6 +124,8 @@ function toBlocks(part: ProviderPart, model: string, titles: Titles): ConverseBl
  */
 class Titles {
   readonly #taken = new Set<string>()
+  /** By name: how many were tried. */
+  readonly #tried = new Map<string, number>()
 
   next(name: string | undefined): string {
     const plain = (name ?? '')
@@ -132,7 +134,9 @@ class Titles {
       .trim()
       .slice(0, 100)
       .trim()
-    for (let count = 1; ; count += 1) {
+    const key = plain.toLowerCase()
+    for (let count = (this.#tried.get(key) ?? 0) + 1; ; count += 1) {
+      this.#tried.set(key, count)
       const title = plain === '' ? `document ${count}` : count === 1 ? plain : `${plain} (${count})`
       if (this.#taken.has(title.toLowerCase())) continue
       this.#taken.add(title.toLowerCase())

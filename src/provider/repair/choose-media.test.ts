@@ -4,6 +4,7 @@ import {
   CLAUDE_LIMITS,
   CLAUDE_PLATFORM_LIMITS,
   CONVERSE_LIMITS,
+  GEMINI_LIMITS,
   GROQ_LIMITS,
   type LimitsReading,
   type MediaLimit,
@@ -110,4 +111,17 @@ test('a reason names the limit and its source', () => {
     reason: 'it has 100 × 9000 pixels, and the model takes at most 8000 on a side',
     source: 'platform.claude.com: Images and vision, 2026-07',
   })
+})
+
+test('thousands of pictures are looked at a few times each', () => {
+  let looks = 0
+  const items = pictures(5000, { size: 1 }).map(item => ({
+    ...item,
+    get size() {
+      looks += 1
+      return 1
+    },
+  }))
+  expect(out(items, GEMINI_LIMITS)).toEqual([])
+  expect(looks).toBeLessThan(10 * items.length)
 })

@@ -41,6 +41,7 @@ export function mediaBeyondLimits(
   })
   const out = new Map<number, BrokenLimit>()
   const kept = new Set<number>()
+  const tallies = rules.filter(({ limit }) => limit.above > 0 || limit.per !== 'item').map(newTally)
   for (const [index, item] of items.entries()) {
     const alone = rules.find(rule => isBeyondAlone(item, rule))
     if (alone) {
@@ -48,14 +49,52 @@ export function mediaBeyondLimits(
       continue
     }
     kept.add(index)
-    for (let rule = brokenRule(items, kept, rules); rule; rule = brokenRule(items, kept, rules)) {
-      for (const victim of victims(items, kept, rule)) {
+    for (const tally of tallies) count(tally, item, 1)
+    for (let found = tallies.find(isExceeded); found; found = tallies.find(isExceeded)) {
+      for (const victim of victims(items, kept, found.rule)) {
+        const left = items[victim] as MediaItem
         kept.delete(victim)
-        out.set(victim, broken(rule, items[victim] as MediaItem))
+        for (const tally of tallies) count(tally, left, -1)
+        out.set(victim, broken(found.rule, left))
       }
     }
   }
   return out
+}
+
+/** How far a limit on several items is used: counted as they come and go, because a history may hold thousands. */
+interface Tally {
+  readonly rule: Rule
+  used: number
+  /** Pictures that are too large for a request with many of them. */
+  tooLarge: number
+  /** The message that is counted, where the limit is one of messages. */
+  message: number
+}
+
+function newTally(rule: Rule): Tally {
+  return { rule, used: 0, tooLarge: 0, message: -1 }
+}
+
+function count(tally: Tally, item: MediaItem, sign: 1 | -1): void {
+  const { limit, most } = tally.rule
+  if (!isOf(item, limit)) return
+  if (limit.above > 0) {
+    tally.used += sign
+    if (measure(item, limit) > most) tally.tooLarge += sign
+    return
+  }
+  if (limit.per === 'message' && item.message !== tally.message) {
+    // What an earlier message holds was settled with it.
+    if (sign < 0) return
+    tally.message = item.message
+    tally.used = 0
+  }
+  tally.used += sign * measure(item, limit)
+}
+
+function isExceeded({ rule: { limit, most }, used, tooLarge }: Tally): boolean {
+  return limit.above > 0 ? used > limit.above && tooLarge > 0 : used > most
 }
 
 /** Whether an item breaks a limit whatever else the request holds. */
@@ -80,20 +119,6 @@ function measure(item: MediaItem, { what }: MediaLimit): number {
     case 'count':
       return 1
   }
-}
-
-/** The first limit that the items break together. */
-function brokenRule(
-  items: readonly MediaItem[],
-  kept: ReadonlySet<number>,
-  rules: readonly Rule[],
-): Rule | undefined {
-  return rules.find(rule => {
-    const { limit, most } = rule
-    if (limit.above > 0) return overMany(items, kept, rule).length > 0
-    if (limit.per === 'item') return false
-    return sum(concerned(items, kept, limit).map(index => measure(items[index] as MediaItem, limit))) > most
-  })
 }
 
 /** The items that a limit counts together: those of the request, or of the message that was added to last. */
