@@ -65,7 +65,11 @@ const IDS = [
 ]
 const NAMES = ['search', 'fetch', 'read.file', 'ns:tool', '', '9lives', 'n'.repeat(80), 'tool name']
 const ROLES = ['user', 'assistant', 'tool', 'system', 'model', 'function', 'developer', 'critic', '', 'USER']
-const TYPES = ['image/png', 'image/tiff', 'application/pdf', 'audio/wav', 'video/mp4', 'text/plain']
+const TYPES = [
+  ...['image/png', 'image/tiff', 'application/pdf', 'audio/wav', 'video/mp4', 'text/plain', 'text/csv'],
+  ...['text/html', 'text/markdown', 'application/json', 'image/svg+xml', 'image/heic', ''],
+  'application/vnd.openxmlformats-officedocument.wordprocessingml.document',
+]
 
 /** Files of every kind, with sides around every limit. */
 const FILES = [
@@ -75,25 +79,55 @@ const FILES = [
     jpeg({ width }),
     webp({ width }),
   ]),
+  // Around the limit of pixels: 5760 × 5760.
+  png({ width: 5760, height: 5760 }),
+  png({ width: 5761, height: 5760 }),
   gif(),
+  gif({ width: 9000 }),
+  webp({}, 'VP8 '),
   webp({}, 'VP8L'),
   pdf(),
+  // Headers that end too early, and a preview that is longer than the file.
+  png().slice(0, 16),
+  jpeg({}, 4000).slice(0, 64),
+  webp().slice(0, 20),
+  Buffer.from('a,b\n1,2\n').toString('base64'),
+  Buffer.from('BM begins this text').toString('base64'),
+  Buffer.from('%PDF-').toString('base64'),
 ]
 const FILE_TYPES = [
   ...['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'application/pdf', 'image/jpg', 'IMAGE/PNG'],
-  ...['application/octet-stream', 'text/plain', 'image/png; q=1'],
+  ...['application/octet-stream', 'text/plain', 'text/csv', 'image/png; q=1', 'application/x-pdf', 'png', ''],
 ]
 /** How many stand in one message: around the limits of numbers. */
 const FILE_COUNTS = [1, 1, 1, 2, 5, 6, 20, 21, 50, 51, 100, 101]
+/** The limits of numbers that are reached by few histories. */
+const MANY_FILES = [500, 501, 600, 601, 3000, 3001, 3600, 3601]
 
 const MB = 1024 * 1024
-/** Made at the first use: a few of them would be most of a run's time. */
-const largeFiles = new Map<number, string>()
-const LARGE_SIZES = [3.75, 4, 5, 10].flatMap(size => [size * MB, size * MB + 4])
+/** Around the limits of sizes, in characters of base64. */
+const LARGE_SIZES = around([3.75, 4, encoded4(3.75), 5, encoded4(4.5), 10])
+/** Those of whole requests and of documents: reading one for every profile takes seconds. */
+const LARGEST_SIZES = around([encoded4(10), 20, encoded4(20), 32, encoded4(32), 50, encoded4(50)])
+/** More than any limit of a whole request. */
+const MOST_CHARACTERS = 140 * MB
 
-function largeFile(characters: number): string {
-  const known = largeFiles.get(characters) ?? png({ bytes: (characters * 3) / 4 })
-  largeFiles.set(characters, known)
+function around(megabytes: readonly number[]): number[] {
+  return megabytes.flatMap(size => [Math.ceil((size * MB) / 4) * 4, Math.ceil((size * MB) / 4) * 4 + 4])
+}
+
+/** So many megabytes in base64. */
+function encoded4(megabytes: number): number {
+  return (megabytes * 4) / 3
+}
+
+/** Made at the first use: a few of them would be most of a run's time. The largest are not kept. */
+const largeFiles = new Map<string, string>()
+
+function largeFile(characters: number, make: typeof png): string {
+  const name = `${make.name} ${characters}`
+  const known = largeFiles.get(name) ?? make({ bytes: (characters * 3) / 4 })
+  if (characters <= 15 * MB) largeFiles.set(name, known)
   return known
 }
 
@@ -101,6 +135,12 @@ const BLOCKS = [
   { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: {} },
   { type: 'web_search_tool_result', tool_use_id: 'srvtoolu_1', content: [] },
   { type: 'server_tool_use', id: 'call_1', name: 'web_search', input: {} },
+]
+
+/** Fields of gateways as no server would have sent them, or without what is signed. */
+const GATEWAY_FIELDS = [
+  ...['[]', '[1,null]', '{}', '{"google":{}}', '{"google":{"thought":true}}', '[{"type":"reasoning.text"}]'],
+  ...['[{"type":"reasoning.summary","summary":"short"}]', '[{"type":"reasoning.newer","more":[1]}]', '[{"id"'],
 ]
 
 function encoded(text: string): string {
@@ -345,8 +385,15 @@ class Builder {
   private files(): MediaPart[] {
     if (this.choose(6) !== 5) return []
     const count = this.choose(4) === 0 ? this.pick(FILE_COUNTS) : 1
-    const data = this.choose(300) === 0 ? largeFile(this.pick(LARGE_SIZES)) : this.pick(FILES)
-    return Array.from({ length: count }, () => this.file(data))
+    if (this.choose(300) !== 0) {
+      const many = this.choose(300) === 1 ? this.pick(MANY_FILES) : count
+      const data = this.pick(FILES)
+      return Array.from({ length: many }, () => this.file(data))
+    }
+    const sizes = this.choose(8) === 0 ? LARGEST_SIZES : LARGE_SIZES
+    const data = largeFile(this.pick(sizes), this.pick([png, png, jpeg, pdf]))
+    const fitting = Math.min(count, Math.floor(MOST_CHARACTERS / data.length))
+    return Array.from({ length: fitting }, () => this.file(data))
   }
 
   private file(data: string): MediaPart {
@@ -402,8 +449,9 @@ class Builder {
   /** A signature as a vendor writes it, or as a program spoilt it. */
   private signature(): string {
     const text = encoded(this.token('g'))
-    const kind = this.choose(12)
-    if (kind > 5) return text
+    const kind = this.choose(14)
+    if (kind > 6) return text
+    if (kind === 6) return encoded(this.pick(GATEWAY_FIELDS))
     const [half, url] = [text.slice(0, 5), text.replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')]
     return [this.token('g'), `${text}\ud800`, `${text} ${text}`, `${half}…`, url, `"${text}"`][kind] ?? text
   }

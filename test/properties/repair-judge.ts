@@ -17,7 +17,7 @@ import type {
 } from '../../src/provider/provider.js'
 import type { LimitsReading } from '../../src/provider/repair/media-limits.js'
 import { PROFILES, type ProfileName } from '../../src/provider/repair/profile.js'
-import { sealFields } from '../../src/provider/sealed-fields.js'
+import { openFields, sealFields } from '../../src/provider/sealed-fields.js'
 import { judge } from '../../src/testing/strict/judge.js'
 import { mintReasoningId, mintSignature } from '../../src/testing/strict/mint-signature.js'
 import { mintEncryptedContent } from '../../src/testing/strict/openai-responses/items.js'
@@ -30,8 +30,9 @@ export function strictJudge(
   limits: LimitsReading = 'documented',
 ): string[] {
   // Bytes that are no picture are sent, and refused by the stricter reading: nothing of them can be known beforehand.
-  const options =
-    limits === 'strict' ? { limits, opaque: true, account: ACCOUNT } : { limits, account: ACCOUNT }
+  const opaque = limits === 'strict'
+  // How much a window holds is no matter of repair.
+  const options = { limits, opaque, account: ACCOUNT, contextWindow: Infinity }
   return judge(profile, wireBody(messages, profile), options).map(
     ({ code, message }) => `${code}: ${message}`,
   )
@@ -124,13 +125,14 @@ function isGateway({ origin }: Signed): boolean {
 /** The fields that a gateway would have sent with the part. */
 function throughGateway(part: Signed, beside: readonly ProviderPart[]): string | undefined {
   if (part.origin?.vendor === 'compatible-gemini') {
+    if (openFields(part.signature)) return part.signature
     const signature =
       part.type === 'tool-call' ? ofCall(part, part.origin) : mintSignature('gemini', undefined, part.origin)
     return signature && sealFields({ google: { thought_signature: signature } })
   }
   if (part.type !== 'reasoning') return undefined
   // What a program spoilt stays spoilt: no server would have sent it.
-  if (!/^[\w+/=-]+$/.test(part.signature ?? '')) return part.signature
+  if (!/^[\w+/=-]+$/.test(part.signature ?? '') || openFields(part.signature)) return part.signature
   if (part.origin?.vendor === 'openrouter') {
     const signature = mintSignature('anthropic', { thinking: part.text }, part.origin)
     const format = 'anthropic-claude-v1'

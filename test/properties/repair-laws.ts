@@ -170,14 +170,17 @@ function reading(value: unknown): Reading {
   return { text, tokens: text.match(TOKEN) ?? [] }
 }
 
+/** A longer one is a file: it has no token, and a hundred of them are more than one text can hold. */
+const LONGEST_TEXT = 100_000
+
 /** All of it as text, whatever it is: what JSON cannot say, and what is nested too deeply for it. */
 function written(value: unknown): string {
   const texts: string[] = []
   const open: unknown[] = [value]
   while (open.length > 0) {
     const next = open.pop()
-    if (typeof next !== 'object' || next === null)
-      texts.push(typeof next === 'string' ? JSON.stringify(next) : String(next))
+    if (typeof next === 'string') texts.push(next.length > LONGEST_TEXT ? '' : JSON.stringify(next))
+    else if (typeof next !== 'object' || next === null) texts.push(String(next))
     else if (next instanceof Map) open.push(...next.keys(), ...next.values())
     else for (const [key, inner] of Object.entries(next)) open.push(key, inner)
   }

@@ -5,6 +5,7 @@
  */
 import { readMediaHeader } from '../../src/base/media-header.js'
 import type {
+  Origin,
   ProviderMessage,
   ProviderPart,
   ToolCallPart,
@@ -424,7 +425,7 @@ function checkPart(part: ProviderPart, role: string, rules: Rules, say: (what: s
   switch (part.type) {
     case 'text':
       if (rules.checksSignatures && part.signature !== undefined) {
-        if (part.origin && part.origin.vendor !== rules.vendor) say('foreign signature')
+        if (!isOfVendor(part.origin, rules)) say('foreign signature')
       } else if (rules.emptyTextRefused === 'empty' ? part.text === '' : false) say('empty text')
       else if (rules.emptyTextRefused === 'blank' && part.text.trim() === '') say('blank text')
       return
@@ -435,9 +436,8 @@ function checkPart(part: ProviderPart, role: string, rules: Rules, say: (what: s
       if (typeof part.args !== 'object' || part.args === null || Array.isArray(part.args)) say('args form')
       if (!rules.toolName.test(part.name)) say('tool name')
       if (!rules.id.test(part.id)) say('call id')
-      if (rules.checksSignatures && part.signature && part.origin && part.origin.vendor !== rules.vendor) {
+      if (rules.checksSignatures && part.signature && !isOfVendor(part.origin, rules))
         say('foreign signature')
-      }
       return
     case 'tool-result':
       checkResult(part, rules, say)
@@ -447,10 +447,14 @@ function checkPart(part: ProviderPart, role: string, rules: Rules, say: (what: s
       return
     case 'vendor':
       if (!rules.vendorParts || part.vendor !== rules.vendor) say('foreign vendor part')
-      if (rules.checksSignatures && part.signature && (part.origin?.vendor ?? 'gemini') !== rules.vendor) {
+      if (rules.checksSignatures && part.signature && !isOfVendor(part.origin, rules))
         say('foreign signature')
-      }
   }
+}
+
+/** A signature without an origin is Gemini's: only Gemini's are stored bare. */
+function isOfVendor(origin: Origin | undefined, { vendor }: Rules): boolean {
+  return (origin?.vendor ?? 'gemini') === vendor
 }
 
 /** Whether a part holds something of the own vendor that only another account can read. */
@@ -547,9 +551,7 @@ function checkMedia(
   if (!rules.mediaTypes.test(part.mimeType)) say('media type')
   if (rules.remoteMediaRefused && !part.data) say('remote media')
   if (fromAssistant && !rules.mediaFromAssistant) say('media from the assistant')
-  if (rules.checksSignatures && part.signature && (part.origin?.vendor ?? 'gemini') !== rules.vendor) {
-    say('foreign signature')
-  }
+  if (rules.checksSignatures && part.signature && !isOfVendor(part.origin, rules)) say('foreign signature')
 }
 
 function holdsResults(message: ProviderMessage | undefined): boolean {
