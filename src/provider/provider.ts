@@ -138,20 +138,27 @@ export interface ProviderMessage {
 
 export type ProviderPart = TextPart | ReasoningPart | ToolCallPart | ToolResultPart | MediaPart | VendorPart
 
-export interface TextPart {
-  type: 'text'
-  text: string
-  /** Gemini 3 signs text parts too, the empty last one included. */
-  signature?: string
-  origin?: Origin
-}
-
-export interface ReasoningPart {
-  type: 'reasoning'
-  text: string
+/** What a model has sealed, and for whom. */
+export interface Sealed {
   /** The vendor's raw signature or encrypted content, byte for byte. */
   signature?: string
   origin?: Origin
+  /**
+   * The provider's words, where it has refused what is sealed here. Set by the code that knows what it has refused; never
+   * sent.
+   */
+  sealRefused?: string
+}
+
+/** Gemini 3 signs text parts too, the empty last one included. */
+export interface TextPart extends Sealed {
+  type: 'text'
+  text: string
+}
+
+export interface ReasoningPart extends Sealed {
+  type: 'reasoning'
+  text: string
   /** The vendor withheld the text; `signature` holds its opaque data. */
   redacted?: boolean
   /**
@@ -162,14 +169,12 @@ export interface ReasoningPart {
   prefixBroken?: true
 }
 
-export interface ToolCallPart {
+export interface ToolCallPart extends Sealed {
   type: 'tool-call'
   id: string
   name: string
   /** The arguments. An object, unless the history is malformed: then whatever was stored. */
   args: unknown
-  signature?: string
-  origin?: Origin
 }
 
 export interface ToolResultPart {
@@ -182,7 +187,7 @@ export interface ToolResultPart {
   media?: readonly MediaPart[]
 }
 
-export interface MediaPart {
+export interface MediaPart extends Sealed {
   type: 'media'
   mimeType: string
   /** Base64. Either `data` or `url`. */
@@ -191,8 +196,6 @@ export interface MediaPart {
   name?: string
   /** Further fields of Gemini's part: how a video is sampled, how closely an image is looked at. */
   gemini?: Readonly<Record<string, unknown>>
-  signature?: string
-  origin?: Origin
   /** A note stands in its place. Set by the code that knows what a provider has refused; never sent. */
   leftOut?: LeftOut
 }
@@ -207,13 +210,11 @@ export interface LeftOut {
 }
 
 /** Something only one vendor understands (code execution, server tools). `text` is what others get. */
-export interface VendorPart {
+export interface VendorPart extends Sealed {
   type: 'vendor'
   vendor: Vendor
   value: unknown
   text: string
-  signature?: string
-  origin?: Origin
 }
 
 /** What a model takes and does. */

@@ -2,7 +2,8 @@ import { expect, test } from 'vitest'
 import { png } from '../../test/support/pictures.js'
 import type { MediaPart, ProviderMessage, ProviderPart } from './provider.js'
 import type { Refusal } from './refusal-cause.js'
-import { markRefused, mediaDigest, refusedMedia, type SentRequest } from './refused-media.js'
+import { markRefused, type SentRequest } from './refused.js'
+import { mediaDigest, refusedMedia } from './refused-media.js'
 import { PROFILES, type ProfileName } from './repair/profile.js'
 
 const MB = 1024 * 1024
@@ -35,8 +36,8 @@ function request(
       content: parts.map(part => (part.type === 'media' ? image(part) : part)),
     })),
   }
-  const { media } = PROFILES[profile]
-  return { given: messages, sent: messages, body: content ?? body, media, limits: 'documented' }
+  const rules = PROFILES[profile]
+  return { given: messages, sent: messages, body: content ?? body, profile: rules, limits: 'documented' }
 }
 
 const refusal = (more: Partial<Refusal>): Refusal => ({ isSize: false, ...more })

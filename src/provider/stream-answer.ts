@@ -27,7 +27,7 @@ import {
   toProviderError,
 } from './provider-error.js'
 import { limiterOfCall, type RateLimiter } from './rate-limiter.js'
-import { refusedMedia, type SentRequest } from './refused-media.js'
+import { refusedParts, type SentRequest } from './refused.js'
 import { toWireName } from './repair/map-names.js'
 import type { Profile } from './repair/profile.js'
 import { refuseBroken, repairHistory } from './repair/repair-history.js'
@@ -91,14 +91,8 @@ export async function* streamAnswer<Body, Chunk>(
     if (signal?.aborted) throw abortedError(context)
     const wire = connect()
     const { body, event, mappedNames, places, messages } = prepare(wire, request, settings)
-    const { media } = wire.profile
-    sent = {
-      given: request.messages,
-      sent: messages,
-      body,
-      media,
-      limits: request.mediaLimits ?? 'documented',
-    }
+    const limits = request.mediaLimits ?? 'documented'
+    sent = { given: request.messages, sent: messages, body, profile: wire.profile, limits }
     await letOthersRun()
     yield event
     await letOthersRun()
@@ -126,7 +120,7 @@ export async function* streamAnswer<Body, Chunk>(
 /** The error with what of the request it names, where the request may be sent again without that. */
 function withRefused(error: AgentError, request: SentRequest | undefined): AgentError {
   const found = request && refusalIn(error)
-  const refused = found && refusedMedia(found.refusal, request, found.words)
+  const refused = found && refusedParts(found.refusal, request, found.words)
   if (!refused) return error
   const { code, message, retryable, details, cause } = error
   return new AgentError(code, message, { retryable, details: { ...details, refused }, cause })

@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest'
 import { silentLogger } from '../logger.js'
-import type { Refused } from '../provider/refused-media.js'
+import type { Refused } from '../provider/refused.js'
 import type { RunScope } from '../run/run-scope.js'
 import { openStore } from '../store/open-store.js'
 import { CalibratedTokens, RequestLanes } from './request-lanes.js'

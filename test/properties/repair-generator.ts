@@ -140,7 +140,11 @@ const BLOCKS = [
 /** Fields of gateways as no server would have sent them, or without what is signed. */
 const GATEWAY_FIELDS = [
   ...['[]', '[1,null]', '{}', '{"google":{}}', '{"google":{"thought":true}}', '[{"type":"reasoning.text"}]'],
-  ...['[{"type":"reasoning.summary","summary":"short"}]', '[{"type":"reasoning.newer","more":[1]}]', '[{"id"'],
+  ...[
+    '[{"type":"reasoning.summary","summary":"short"}]',
+    '[{"type":"reasoning.newer","more":[1]}]',
+    '[{"id"',
+  ],
 ]
 
 function encoded(text: string): string {
@@ -406,7 +410,7 @@ class Builder {
       case 2:
         return { ...file, data: data.replace(/=+$/, '').replace(/^.{9}/, '$&\n') }
       case 3:
-        return { ...file, data: this.pick(['%%', 'a', '{}', 'data:']) }
+        return { ...file, data: this.pick(['%%', 'a', '{}', 'data:', '', 'data:image/png;base64,', '==']) }
       default:
         return { ...file, data }
     }

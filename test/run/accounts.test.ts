@@ -262,6 +262,44 @@ test('a history that was stored without an account is sent with its signatures',
   expect(lastBody(scene, 'openai')).toContain(first)
 })
 
+/** The session as an older version stored it: without the accounts of its answers. */
+async function forgetAccounts({ runtime: { store } }: Stage): Promise<typeof key> {
+  const older = { ...key, sessionId: 'older' }
+  await store.createSession(older)
+  for (const { seq: _seq, ...message } of await store.readMessages(key)) {
+    const { customMetadata: _account, ...extra } = message.extra ?? {}
+    await store.appendMessage(older, { ...message, extra })
+  }
+  return older
+}
+
+test.each(PAIRS.slice(0, 5))(
+  'what %s has sealed for an unknown account is refused once by %s, left out from then on, and sent back to its origin',
+  async (one, two) => {
+    const scene = await stage([one, two])
+    await ask(scene, one, 'turn 0')
+    const seals = (await sealsOf(scene)).get(one) ?? []
+    const older = await forgetAccounts(scene)
+    const say = (name: Name, text: string) =>
+      scene.runtime.runAndCollect({ ...older, text, model: `${name}/${PLACES[name].model}` })
+    const first = await say(two, 'turn 1')
+    expect(first).toMatchObject({ text: 'Seen at turn 1.', finishReason: 'stop' })
+    const violation = scene.servers[two]?.violations[0]
+    expect(scene.servers[two]?.violations).toHaveLength(1)
+    const receipts = first.repairs.filter(({ kind }) => kind === 'refused-by-provider')
+    expect(receipts[0]?.detail).toContain(violation?.message.slice(0, 60))
+    for (const seal of seals) expect(lastBody(scene, two)).not.toContain(seal)
+    expect(lastBody(scene, two)).toContain('Seen at turn 0.')
+    await scene.reopen()
+    expect(await say(two, 'turn 2')).toMatchObject({ text: 'Seen at turn 2.' })
+    expect(scene.servers[two]?.violations).toHaveLength(1)
+    expect(await say(one, 'turn 3')).toMatchObject({ text: 'Seen at turn 3.' })
+    expect(seals.length).toBeGreaterThan(0)
+    for (const seal of seals) expect(lastBody(scene, one)).toContain(seal)
+    expect(scene.servers[one]?.violations).toEqual([])
+  },
+)
+
 test('the tag of an account says nothing about its key, and differs from store to store', async () => {
   const tags = new Set<string>()
   for (let store = 0; store < 2; store += 1) {

@@ -9,13 +9,7 @@ import type {
   Repair,
   RepairMode,
 } from '../../provider/provider.js'
-import {
-  joinRefused,
-  markRefused,
-  NOTHING_REFUSED,
-  type Refused,
-  refusedBy,
-} from '../../provider/refused-media.js'
+import { joinRefused, markRefused, NOTHING_REFUSED, type Refused, refusedBy } from '../../provider/refused.js'
 import type { StreamEvent } from '../../provider/stream-event.js'
 import type { Usage } from '../../session/usage.js'
 import { acceptsSilence, keepVendorCode, markWrittenBy } from '../adk-quirks.js'

@@ -18,7 +18,7 @@ import type {
   ProviderPart,
   ToolDeclaration,
 } from '../../provider/provider.js'
-import { NOTHING_REFUSED, type Refused } from '../../provider/refused-media.js'
+import { NOTHING_REFUSED, type Refused } from '../../provider/refused.js'
 import { MEMORY_SHARE } from '../../session/budget.js'
 import { countTextTokens, MESSAGE_TOKENS } from '../../session/tokens.js'
 import { storedNumber } from './convert-messages.js'

@@ -17,6 +17,7 @@ import { closeTail } from './close-tail.js'
 import { dropEmpties } from './drop-empties.js'
 import { dropForeignReasoning } from './drop-foreign-reasoning.js'
 import { dropOrphans } from './drop-orphans.js'
+import { dropRefused } from './drop-refused.js'
 import { findingsOf } from './finding.js'
 import { fixArguments } from './fix-arguments.js'
 import { limitMedia } from './limit-media.js'
@@ -79,6 +80,7 @@ const BEFORE: readonly Step[] = [
   normalizeRoles,
   separateParts,
   wellFormedText,
+  dropRefused,
   dropForeignReasoning,
   translateVendorParts,
   stripSignatures,

@@ -38,8 +38,9 @@ function typeOne(part: MediaPart, entry: Entry, { report, mediaLimits }: StepCon
   const { data, mimeType } = inlined(part)
   if (data === undefined || part.leftOut || mediaLimits === 'none') return part
   const plain = plainBase64(data)
-  if (plain === undefined) {
-    return { ...part, leftOut: { kind: 'media-left-out', reason: 'its data are not base64', source: '' } }
+  if (!plain) {
+    const reason = plain === '' ? 'it is empty' : 'its data are not base64'
+    return { ...part, leftOut: { kind: 'media-left-out', reason, source: '' } }
   }
   const type = typeOf(mimeType, plain)
   if (part.data === plain && part.mimeType === type) return part
