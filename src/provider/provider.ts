@@ -203,6 +203,8 @@ export interface MediaPart extends Sealed {
 /** Why a part is not sent. */
 export interface LeftOut {
   kind: 'media-left-out' | 'refused-by-provider'
+  /** It is no file that anybody could read. */
+  isUnreadable?: true
   /** A clause for people: the same in every request, because the model reads it. */
   reason: string
   /** Where the limit is documented, or the provider's words: for the receipt. */

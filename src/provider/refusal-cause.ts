@@ -18,6 +18,8 @@ export interface Refusal {
   readonly place?: readonly string[]
   /** The request is too large as a whole. */
   readonly isSize: boolean
+  /** The vendor says this of many faults, among them pictures of a type that its page does not list. */
+  readonly isVague?: true
 }
 
 interface CauseRow {
@@ -102,9 +104,13 @@ export function refusalOf(given: ErrorFacts): Refusal | undefined {
     row => codes.some(code => row.codes.test(code)) || row.words.some(words => words.test(rest)),
   )?.cause
   const isSize = given.status === 413 || /^Request payload size exceeds the limit/.test(rest)
-  if (cause === undefined && place === undefined && !isSize) return undefined
-  return { ...(cause ? { cause } : {}), ...(place ? { place } : {}), isSize }
+  const isVague = VAGUE.test(rest) ? { isVague: true as const } : undefined
+  if (cause === undefined && place === undefined && !isSize && !isVague) return undefined
+  return { ...(cause ? { cause } : {}), ...(place ? { place } : {}), isSize, ...isVague }
 }
+
+/** Gemini, of BMP and GIF: gemini-cli issue 14838, gcli2api issue 297. */
+const VAGUE = /^Request contains an invalid argument\.?$/
 
 /** A gateway puts words of its own before the vendor's: its name, a status, and that there was an error. */
 const PREFIXES: readonly RegExp[] = [

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { png } from '../../test/support/pictures.js'
+import { gif, png } from '../../test/support/pictures.js'
 import type { MediaPart, ProviderMessage, ProviderPart } from './provider.js'
 import type { Refusal } from './refusal-cause.js'
 import { markRefused, type SentRequest } from './refused.js'
@@ -128,4 +128,13 @@ test('refused parts are marked wherever they stand, however their bytes are writ
   expect(messages[0]?.parts[0]).toMatchObject({ media: [{ leftOut }, first] })
   expect(messages[1]?.parts[1]).toMatchObject({ leftOut })
   expect(messages[3]).toBe(MESSAGES[2])
+})
+
+test('what a vendor says of many faults is about pictures that its page does not list, and about no others', () => {
+  const vague = refusal({ isVague: true })
+  const gifs: ProviderMessage[] = [
+    { role: 'user', parts: [{ type: 'media', mimeType: 'image/gif', data: gif() }] },
+  ]
+  expect(refusedMedia(vague, request(gifs, 'gemini-3'), '')).toEqual({ parts: [], limits: 'strict' })
+  expect(refusedMedia(vague, request(MESSAGES, 'gemini-3'), '')).toBeUndefined()
 })

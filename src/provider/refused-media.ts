@@ -6,8 +6,7 @@ import { nodeAt, textsIn } from './body-place.js'
 import type { MediaPart, ProviderMessage } from './provider.js'
 import type { Refusal } from './refusal-cause.js'
 import type { Refused, SentRequest } from './refused.js'
-import { mediaBeyondLimits } from './repair/choose-media.js'
-import { itemsOf, mediaOf } from './repair/limit-media.js'
+import { mediaBeyond, mediaOf } from './repair/limit-media.js'
 import { startsTurn } from './repair/match-results.js'
 
 /**
@@ -29,14 +28,14 @@ export function refusedMedia(refusal: Refusal, request: SentRequest, words: stri
 /** What a stricter reading of disputed limits would have left out of the request. */
 function beyondStrictLimits({ sent, profile, limits }: SentRequest): MediaPart[] {
   if (limits === 'strict') return []
-  const items = itemsOf(sent)
-  const out = mediaBeyondLimits(items, profile.media.limits, 'strict')
-  return sent.flatMap(mediaOf).filter((_, index) => out.has(index))
+  const beyond = mediaBeyond(sent, profile.media, 'strict')
+  return sent.flatMap(mediaOf).filter(part => beyond.next(part) !== undefined)
 }
 
 function explains(beyond: readonly MediaPart[], named: readonly MediaPart[], refusal: Refusal): boolean {
   if (named.length > 0) return named.some(part => beyond.includes(part))
-  return beyond.length > 0 && (refusal.isSize || (refusal.cause === 'media' && !refusal.place))
+  const isUnplaced = (refusal.isVague || refusal.cause === 'media') && !refusal.place
+  return beyond.length > 0 && (refusal.isSize || isUnplaced)
 }
 
 /** The media that stand at a place of the body. */

@@ -521,11 +521,20 @@ function checkReasoning(
     return
   }
   if (rules.boundReasoning && part.prefixBroken) say('reasoning of another history')
+  if (rules.vendor === 'openrouter' && isUnsigned(part.signature))
+    say('thoughts of Claude without a signature')
   const maker = part.origin?.vendor ?? (part.signature ? 'gemini' : undefined)
   if (rules.reasoning === 'own and signed') {
     const isBase64 = /^[\w+/-]+={0,2}$/.test(part.signature ?? '')
     if (part.origin?.vendor !== rules.vendor || !isBase64) say('reasoning not own and signed')
   } else if (maker !== undefined && maker !== rules.vendor) say('reasoning not own')
+}
+
+/** Details of a gateway in which a text of the model has none. */
+function isUnsigned(seal: string | undefined): boolean {
+  if (!seal?.startsWith('W3si')) return false
+  const text = Buffer.from(seal, 'base64').toString()
+  return text.includes('"reasoning.text"') && !text.includes('"signature"')
 }
 
 function checkResult(part: ToolResultPart, rules: Rules, say: (what: string) => void): void {

@@ -3,6 +3,7 @@
  * out of the request only; the stored history keeps it, so a return to its maker finds it unchanged.
  */
 import type { ReasoningPart } from '../provider.js'
+import { openDetails } from '../sealed-fields.js'
 import { isOwnOrigin } from './own-origin.js'
 import { type Entry, orNothing, type ReplacePart, replaceAllParts, type StepContext } from './receipt.js'
 import { isSignature } from './strip-signatures.js'
@@ -32,6 +33,7 @@ function isWelcome(part: ReasoningPart, context: StepContext): boolean {
   if (reasoning.keep === 'none') return false
   const signed = part.signature !== undefined && part.signature !== ''
   if (signed && reasoning.keep === 'own-signed' && !isSignature(part.signature)) return false
+  if (isCutOff(part, context)) return false
   if (part.origin !== undefined) {
     if (reasoning.keep === 'own') return part.origin.vendor === vendor
     return signed && isOwnOrigin(part.origin, context)
@@ -39,3 +41,14 @@ function isWelcome(part: ReasoningPart, context: StepContext): boolean {
   // A signature without an origin is Gemini's: only Gemini's are stored bare. Bare text may be anyone's.
   return reasoning.keep === 'own' && (!signed || vendor === 'gemini')
 }
+
+/**
+ * Claude's thoughts that came through a gateway without their signature, because the answer ended first: Claude refuses
+ * them, and other makers sign nothing. A model that is not known may be Claude.
+ */
+function isCutOff({ signature }: ReasoningPart, { profile, model = CLAUDE }: StepContext): boolean {
+  if (!profile.byMaker || profile.signatures === 'required' || !model.startsWith(CLAUDE)) return false
+  return openDetails(signature).some(detail => detail.type === 'reasoning.text' && !detail.signature)
+}
+
+const CLAUDE = 'anthropic/'

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { gif, jpeg, pdf, png } from '../../../test/support/pictures.js'
 import type { MediaPart, ProviderMessage, ProviderPart } from '../provider.js'
+import { lintHistory } from './lint-history.js'
 import { PROFILES, type ProfileName } from './profile.js'
 import { repairHistory } from './repair-history.js'
 
@@ -51,10 +52,32 @@ test('a text keeps its type, whatever it begins with', () => {
   expect(repairHistory(history, 'anthropic-4.6').messages).toBe(history)
 })
 
-test('what is not base64 is replaced by a note', () => {
-  const { messages, repairs } = repairHistory([user(text('see'), shown('%%%'))], 'openai-chat')
-  expect(messages[0]?.parts[1]).toEqual(text('[image/png, not shown, because its data are not base64]'))
-  expect(repairs).toMatchObject([{ step: 'limit-media', kind: 'media-left-out', at: 0 }])
+test.each([
+  ['%%%', 'its data are not base64'],
+  ['data:image/png;base64,', 'it is empty'],
+])('what is no file ("%s") is replaced by a note', (data, reason) => {
+  const history = [user(text('see'), shown(data))]
+  const { messages, repairs } = repairHistory(history, 'openai-chat')
+  expect(messages[0]?.parts[1]).toEqual(text(`[image/png, not shown, because ${reason}]`))
+  expect(repairs).toMatchObject([{ step: 'type-media', kind: 'media-left-out', at: 0 }])
+  expect(lintHistory(history, 'openai-chat').map(({ code }) => code)).toEqual(['unreadable-media'])
+})
+
+test('base64 in the place of an address is data', () => {
+  const history = [user(text('see'), { type: 'media', mimeType: 'image/png', url: png() })]
+  const { messages, repairs } = repairHistory(history, 'openai-chat')
+  expect(messages[0]?.parts[1]).toEqual(shown(png()))
+  expect(repairs).toMatchObject([{ step: 'type-media', kind: 'media-retyped', at: 0 }])
+  const address = [user({ type: 'media', mimeType: 'image/png', url: 'https://host/a.png' })]
+  expect(repairHistory(address, 'openai-chat').messages).toBe(address)
+})
+
+test('a picture of a type that the page of Gemini does not list is sent, unless it was refused', () => {
+  const history = [user(text('see'), shown(gif(), 'image/gif'), shown(png()))]
+  expect(repairHistory(history, 'gemini-3').messages).toBe(history)
+  const { messages, repairs } = repairHistory(history, 'gemini-3', { mediaLimits: 'strict' })
+  expect(messages[0]?.parts[2]).toEqual(shown(png()))
+  expect(repairs).toMatchObject([{ kind: 'media-left-out', detail: expect.stringContaining('image/gif') }])
 })
 
 test('a picture beyond the limits of one model is replaced by a note there and sent to another', () => {
@@ -86,6 +109,9 @@ test('a picture of a tool leaves its note in the result, whatever form that has'
   expect(resultOf('done')).toEqual([expect.stringMatching(/^done\n\[image\/png, not shown/), undefined])
   expect(resultOf({ ok: true })).toEqual([{ ok: true, notShown: note }, undefined])
   expect(resultOf([1])).toEqual([{ result: [1], notShown: note }, undefined])
+  expect(resultOf({ notShown: 1 })).toEqual([{ notShown: 1, notShown2: note }, undefined])
+  const deep = Array.from({ length: 62 }).reduce<unknown>(inner => [inner], 1)
+  expect(resultOf([deep])).toEqual([[deep, note], undefined])
 })
 
 test('a refused picture is replaced by a note that says so', () => {

@@ -5,6 +5,8 @@
 import { readMediaHeader } from '../../base/media-header.js'
 import type { LeftOut, MediaPart, ProviderMessage, ProviderPart, ToolResultPart } from '../provider.js'
 import { type MediaItem, mediaBeyondLimits } from './choose-media.js'
+import type { LimitsReading } from './media-limits.js'
+import type { MediaRules } from './profile.js'
 import { type Entry, replaceEntries, replaceParts, type StepContext } from './receipt.js'
 
 const STEP = 'limit-media'
@@ -13,15 +15,40 @@ const STEP = 'limit-media'
 export function limitMedia(entries: readonly Entry[], context: StepContext): readonly Entry[] {
   const reading = context.mediaLimits
   if (!context.memo.hasMedia || reading === 'none') return entries
-  const items = itemsOf(entries.map(({ message }) => message))
-  const beyond = mediaBeyondLimits(items, context.profile.media.limits, reading)
-  let next = 0
-  const reasonOf = (part: MediaPart): LeftOut | undefined => {
-    if (part.leftOut) return part.leftOut
-    const limit = beyond.get(next++)
-    return limit && { kind: 'media-left-out', ...limit }
-  }
+  const rules = context.profile.media
+  const messages = entries.map(({ message }) => message)
+  const beyond = mediaBeyond(messages, rules, reading)
+  const reasonOf = (part: MediaPart): LeftOut | undefined => part.leftOut ?? beyond.next(part)
   return replaceEntries(entries, entry => replaceParts(entry, part => settle(part, entry, reasonOf, context)))
+}
+
+/** What of the messages' media a reading of the rules leaves out: asked for each of them in the order in which they stand. */
+export function mediaBeyond(
+  messages: readonly ProviderMessage[],
+  rules: MediaRules,
+  reading: LimitsReading,
+): { next(part: MediaPart): LeftOut | undefined } {
+  const isOut = (part: MediaPart) =>
+    part.leftOut !== undefined || (reading === 'strict' && isUnlisted(part, rules))
+  const beyond = mediaBeyondLimits(itemsOf(messages, isOut), rules.limits, reading)
+  let at = 0
+  return {
+    next(part) {
+      if (part.leftOut) return undefined
+      if (isOut(part))
+        return {
+          kind: 'media-left-out',
+          reason: `the model’s page does not list ${part.mimeType}`,
+          source: '',
+        }
+      const limit = beyond.get(at++)
+      return limit && { kind: 'media-left-out', ...limit }
+    },
+  }
+}
+
+function isUnlisted({ mimeType }: MediaPart, { listed }: MediaRules): boolean {
+  return listed !== undefined && mimeType.startsWith('image/') && !listed.test(mimeType)
 }
 
 /** The media of a message, in the order in which they stand. */
@@ -33,9 +60,9 @@ export function mediaOf({ parts }: ProviderMessage): readonly MediaPart[] {
 }
 
 /** The media that would be sent, as limits see them. */
-export function itemsOf(messages: readonly ProviderMessage[]): MediaItem[] {
+function itemsOf(messages: readonly ProviderMessage[], isOut: (part: MediaPart) => boolean): MediaItem[] {
   return messages.flatMap((message, index) =>
-    mediaOf(message).flatMap(part => (part.leftOut ? [] : [toItem(part, index)])),
+    mediaOf(message).flatMap(part => (isOut(part) ? [] : [toItem(part, index)])),
   )
 }
 
@@ -79,17 +106,29 @@ function settleResult(
   return media.length === 0 ? noted : { ...noted, media }
 }
 
+/** A result that is nested as far as vendors take it gets no further level. */
+const DEEP = 60
+
 function withNotes(result: unknown, notShown: string): unknown {
   if (typeof result === 'string') return result === '' ? notShown : `${result}\n${notShown}`
-  const isPlain = typeof result === 'object' && result !== null && !Array.isArray(result)
-  return isPlain && !('notShown' in result) ? { ...result, notShown } : { result, notShown }
+  if (Array.isArray(result) && isDeeper(result, DEEP)) return [...result, notShown]
+  if (typeof result !== 'object' || result === null || Array.isArray(result)) return { result, notShown }
+  let name = 'notShown'
+  for (let count = 2; name in result; count += 1) name = `notShown${count}`
+  return { ...result, [name]: notShown }
+}
+
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return levels === 0 || Object.values(value).some(inner => isDeeper(inner, levels - 1))
 }
 
 /** Reports it, and returns the note. */
 function leaveOut(part: MediaPart, why: LeftOut, { at }: Entry, { report }: StepContext): string {
-  const { kind, reason, source } = why
+  const { kind, reason, source, isUnreadable } = why
   const label = part.name === undefined ? part.mimeType : `${part.mimeType} ${part.name}`
   const documented = source === '' ? '' : ` (${source})`
-  report({ step: STEP, kind, at, detail: `${label} was left out, because ${reason}${documented}.` })
+  const step = isUnreadable ? 'type-media' : STEP
+  report({ step, kind, at, detail: `${label} was left out, because ${reason}${documented}.` })
   return `[${label}, not shown, because ${reason}]`
 }

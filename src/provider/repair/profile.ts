@@ -97,6 +97,8 @@ export interface ReasoningRules {
 
 export interface MediaRules {
   readonly types: RegExp
+  /** The pictures that the vendor's page lists, where it is known that others were taken and refused: see `MediaLimit`. */
+  readonly listed?: RegExp
   readonly inResult: boolean
   readonly inAssistant: boolean
   readonly remote: boolean
@@ -138,6 +140,8 @@ const GPT_MEDIA = /^(image\/(jpeg|png|gif|webp)|application\/pdf|audio\/(wav|x-w
 const CONVERSE_MEDIA =
   /^(image\/(jpeg|png|gif|webp)|application\/pdf|text\/(plain|csv|html|markdown)|video\/(mp4|webm|quicktime))$/
 const ANYTHING = /^/
+/** ai.google.dev: Image understanding, 2026. gemini-cli issue 14838 and gcli2api issue 297: BMP and GIF were refused. */
+const GEMINI_PICTURES = /^image\/(png|jpeg|webp|heic|heif)$/
 const NOTHING = /^(?!)/
 
 const GEMINI_3: Profile = {
@@ -157,7 +161,14 @@ const GEMINI_3: Profile = {
   dropText: 'empty',
   reasoning: { keep: 'own', needs: 'nothing', requiredWithCalls: false },
   signatures: 'required',
-  media: { types: ANYTHING, inResult: true, inAssistant: true, remote: true, limits: GEMINI_LIMITS },
+  media: {
+    types: ANYTHING,
+    listed: GEMINI_PICTURES,
+    inResult: true,
+    inAssistant: true,
+    remote: true,
+    limits: GEMINI_LIMITS,
+  },
   vendorParts: true,
   toolsRequired: false,
 }
@@ -198,6 +209,7 @@ const GEMINI_CHAT: Profile = {
   signatures: 'required',
   media: {
     types: IMAGES_AND_PDF,
+    listed: GEMINI_PICTURES,
     inResult: false,
     inAssistant: false,
     remote: false,

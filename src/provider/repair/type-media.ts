@@ -40,7 +40,7 @@ function typeOne(part: MediaPart, entry: Entry, { report, mediaLimits }: StepCon
   const plain = plainBase64(data)
   if (!plain) {
     const reason = plain === '' ? 'it is empty' : 'its data are not base64'
-    return { ...part, leftOut: { kind: 'media-left-out', reason, source: '' } }
+    return { ...part, leftOut: { kind: 'media-left-out', reason, source: '', isUnreadable: true } }
   }
   const type = typeOf(mimeType, plain)
   if (part.data === plain && part.mimeType === type) return part
@@ -52,13 +52,17 @@ function typeOne(part: MediaPart, entry: Entry, { report, mediaLimits }: StepCon
   return { ...rest, mimeType: type, data: plain }
 }
 
-/** A data URL is data, wherever it stands. */
+/** A data URL is data, wherever it stands; so is base64 in the place of an address. */
 function inlined(part: MediaPart): { mimeType: string; data?: string | undefined } {
   const { mimeType, data, url } = part
+  if (data === undefined && url !== undefined && !ADDRESS.test(url) && readMediaHeader(url))
+    return { mimeType, data: url }
   const read = data === undefined && url !== undefined ? readDataUrl(url) : undefined
   if (!read) return { mimeType, data }
   return { mimeType: mimeType === UNKNOWN_TYPE && read.mimeType ? read.mimeType : mimeType, data: read.data }
 }
+
+const ADDRESS = /^[a-z][a-z\d+.-]*:/i
 
 const UNKNOWN_TYPE = 'application/octet-stream'
 

@@ -19,7 +19,7 @@ import {
 
 /** What is wrong with a picture, or with all of them together. */
 export type MediaFault =
-  | { readonly what: 'type' | 'unreadable'; readonly media: ReadMedia }
+  | { readonly what: 'type' | 'unreadable' | 'unlisted'; readonly media: ReadMedia }
   | {
       readonly what: 'size' | 'side' | 'many-side' | 'pixels'
       readonly media: ReadMedia
@@ -81,6 +81,7 @@ function sizeFault(media: ReadMedia, limits: MediaLimits, many: boolean): MediaF
   const most = kind === 'image' ? limits.imageSize : limits.documentSize
   if (size > most) return { what: 'size', media, most }
   if (kind === 'document') return undefined
+  if (limits.listed && !limits.listed.test(media.actual ?? media.declared)) return { what: 'unlisted', media }
   const side = Math.max(width, height)
   if (side > limits.imageSide) return { what: 'side', media, most: limits.imageSide }
   if (width * height > limits.imagePixels) return { what: 'pixels', media, most: limits.imagePixels }
@@ -123,6 +124,8 @@ export interface MediaLimits {
   readonly documents: number
   readonly documentsPerMessage: number
   readonly total: number
+  /** The types of pictures that the vendor's page lists; absent where others are taken. */
+  readonly listed?: RegExp
 }
 
 const NONE: MediaLimits = {
@@ -158,7 +161,12 @@ const OPENAI: Both = {
   documented: {},
 }
 const GEMINI: Both = {
-  strict: { documentSize: base64(20 * MB), images: 3000, total: 20 * MB },
+  strict: {
+    documentSize: base64(20 * MB),
+    images: 3000,
+    total: 20 * MB,
+    listed: /^image\/(png|jpeg|webp|heic|heif)$/,
+  },
   documented: { documentSize: base64(50 * MB), total: base64(100 * MB) },
 }
 const GROQ_BOTH = { imagePixels: 33_177_600, total: 4 * MB }

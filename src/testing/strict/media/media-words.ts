@@ -8,6 +8,7 @@ const MB = 1_048_576
 export const claudeMedia: Rule = mediaRule((fault): Violation => {
   switch (fault.what) {
     case 'type':
+    case 'unlisted':
       return refuse('A41', `${claudePlace(fault)}.data: ${mismatch(fault)}`)
     case 'unreadable':
       return refuse('A42', fault.media.kind === 'image' ? 'Could not process image' : 'Could not process PDF')
@@ -38,7 +39,7 @@ export const claudeMedia: Rule = mediaRule((fault): Violation => {
 
 const SIDE = 'At least one of the image dimensions exceed max allowed size'
 
-function mismatch({ media }: Extract<MediaFault, { what: 'type' | 'unreadable' }>): string {
+function mismatch({ media }: Extract<MediaFault, { what: 'type' | 'unreadable' | 'unlisted' }>): string {
   return `Image does not match the provided media type ${media.declared}`
 }
 
@@ -54,6 +55,7 @@ export const converseMedia: Rule = mediaRule((fault): Violation => {
     refuse(code, `The model returned the following errors: ${words}`)
   switch (fault.what) {
     case 'type':
+    case 'unlisted':
       return said('B21', `${conversePlace(fault)}: ${mismatch(fault)}`)
     case 'unreadable':
       return said('B22', 'Could not process image')
@@ -79,7 +81,7 @@ function conversePlace({ media }: Extract<MediaFault, { media: unknown }>): stri
   return `messages.${media.message}.${media.place}.${media.kind}.source.bytes`
 }
 
-/** G31 to G34. */
+/** G31 to G35. */
 export const geminiMedia: Rule = mediaRule((fault): Violation => {
   switch (fault.what) {
     case 'type':
@@ -91,6 +93,8 @@ export const geminiMedia: Rule = mediaRule((fault): Violation => {
         'G31',
         'Unable to process input image. Please retry or report in https://developers.generativeai.google/guide/troubleshooting',
       )
+    case 'unlisted':
+      return refuse('G35', 'Request contains an invalid argument.')
     case 'size':
       return refuse('G32', `Unable to process input document. It exceeds ${fault.most} bytes.`)
     case 'count':
@@ -116,6 +120,7 @@ function openaiWords(fault: MediaFault): Violation {
   switch (fault.what) {
     case 'type':
     case 'unreadable':
+    case 'unlisted':
       return said(
         'C21',
         'invalid_image_format',
@@ -142,6 +147,7 @@ function compatibleWords(fault: MediaFault, { profile }: JudgeContext): Violatio
   switch (fault.what) {
     case 'type':
     case 'unreadable':
+    case 'unlisted':
       return refuse('X31', profile === 'ollama' ? 'invalid image input' : 'cannot identify image file')
     case 'size':
     case 'side':
