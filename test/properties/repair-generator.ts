@@ -390,7 +390,7 @@ class Builder {
     if (this.choose(6) !== 5) return []
     const count = this.choose(4) === 0 ? this.pick(FILE_COUNTS) : 1
     if (this.choose(300) !== 0) {
-      const many = this.choose(300) === 1 ? this.pick(MANY_FILES) : count
+      const many = this.choose(1500) === 1 ? this.pick(MANY_FILES) : count
       const data = this.pick(FILES)
       return Array.from({ length: many }, () => this.file(data))
     }

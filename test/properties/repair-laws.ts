@@ -38,7 +38,7 @@ export function checkLaws(history: readonly ProviderMessage[], profile: ProfileN
   const refused = [
     ...illegal,
     ...(judge?.(messages, profile) ?? []),
-    ...byStrictLimits(history, profile, judge),
+    ...byStrictLimits(history, profile, { judge, messages }),
   ]
   const broken =
     refused.length > 0
@@ -51,11 +51,16 @@ export function checkLaws(history: readonly ProviderMessage[], profile: ProfileN
 function byStrictLimits(
   history: readonly ProviderMessage[],
   profile: ProfileName,
-  judge: Judge | undefined,
+  { judge, messages }: { judge: Judge | undefined; messages: readonly ProviderMessage[] },
 ): readonly string[] {
   if (!judge || !holdsMedia(history)) return []
-  const { messages } = repairHistory(history, profile, { mediaLimits: 'strict', account: ACCOUNT })
-  return judge(messages, profile, 'strict')
+  // Without a disputed rule both readings are one.
+  const { limits, listed } = PROFILES[profile].media
+  const hasReadings = limits.length > 0 || listed !== undefined
+  const strict = hasReadings
+    ? repairHistory(history, profile, { mediaLimits: 'strict', account: ACCOUNT }).messages
+    : messages
+  return judge(strict, profile, 'strict')
 }
 
 const holdsMedia = (history: readonly ProviderMessage[]) =>
@@ -77,7 +82,8 @@ interface Outcome {
 
 function brokenLaw({ history, messages, repairs, profile, wasLegal }: Outcome): string | undefined {
   if (wasLegal && messages !== history) return `still: changed by ${kinds(repairs)}`
-  const again = repairHistory(messages, profile, { account: ACCOUNT })
+  const again =
+    messages === history ? { messages, repairs } : repairHistory(messages, profile, { account: ACCOUNT })
   if (again.messages !== messages) return `still: repaired twice, ${kinds(again.repairs)}`
   if (messages !== history && repairs.length === 0) return 'honest: changed without a receipt'
   if (messages === history && repairs.length > 0)

@@ -7,6 +7,8 @@ import { type Entry, orNothing, replaceEntries, replaceParts, type StepContext }
 
 /** Takes away the seals that the provider has refused. */
 export function dropRefused(entries: readonly Entry[], context: StepContext): readonly Entry[] {
+  // Nearly always there is nothing to do.
+  if (!entries.some(holdsRefused)) return entries
   return replaceEntries(entries, entry => {
     let words: string | undefined
     const unsealed = replaceParts(entry, part => {
@@ -21,9 +23,18 @@ export function dropRefused(entries: readonly Entry[], context: StepContext): re
   })
 }
 
+function holdsRefused({ message }: Entry): boolean {
+  for (const part of message.parts) if (refusalOf(part) !== undefined) return true
+  return false
+}
+
 function refusalOf(part: ProviderPart): string | undefined {
   if (part.type !== 'tool-result') return part.sealRefused
-  return part.media?.find(media => media.sealRefused !== undefined)?.sealRefused
+  return part.media?.find(isRefused)?.sealRefused
+}
+
+function isRefused({ sealRefused }: Sealed): boolean {
+  return sealRefused !== undefined
 }
 
 function withoutSeal(part: ProviderPart, { profile }: StepContext): ProviderPart | undefined {
