@@ -96,7 +96,7 @@ function fileOf(kind: string, { format, source, name }: Fields): ProviderPart {
   const mimeType = MIME_TYPES[text(format)] ?? `${kind === 'document' ? 'application' : kind}/${text(format)}`
   const title = typeof name === 'string' ? { name } : {}
   if (isRecord(s3Location)) return { type: 'media', mimeType, url: text(s3Location.uri), ...title }
-  return { type: 'media', mimeType, data: text(bytes) || 'file', ...title }
+  return { type: 'media', mimeType, data: typeof bytes === 'string' ? bytes : 'file', ...title }
 }
 
 const MIME_TYPES: Readonly<Record<string, string>> = {

@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { lint } from '../../src/cli/lint.js'
+import { readConverse } from '../../src/formats/converse-messages.js'
 import { readAnthropic, readChat, readGemini, readResponses } from '../../src/formats/wire-messages.js'
 import type { ProfileName } from '../../src/provider/repair/profile.js'
 import { repairHistory } from '../../src/provider/repair/repair-history.js'
@@ -10,6 +11,7 @@ import type { SessionFinding } from '../../src/runtime/info.js'
 import { judge } from '../../src/testing/strict/judge.js'
 import { mintSignature } from '../../src/testing/strict/mint-signature.js'
 import { captured } from '../cli/doctor-output.js'
+import { jpeg, pdf, png } from '../support/pictures.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { wireBody } from './repair-judge.js'
 
@@ -30,14 +32,31 @@ function bodiesIn(name: string) {
       '"$openai"',
       JSON.stringify(mintSignature('openai')),
     )
-    return [each, JSON.parse(text) as RefusedBody] as const
+    return [each, JSON.parse(text, withFiles) as RefusedBody] as const
   })
 }
+
+/** A file in place of its description: `$jpeg`, `$png 1170x2532`, `$png 8x8 6MB`. */
+function withFiles(_key: string, value: unknown): unknown {
+  if (typeof value !== 'string') return value
+  return value.replace(FILE, (_, type: keyof typeof FILES, width = 8, height = 8, megabytes = 0) =>
+    FILES[type]({
+      width: Number(width),
+      height: Number(height),
+      ...(megabytes ? { bytes: (Number(megabytes) * MB * 3) / 4 } : {}),
+    }),
+  )
+}
+
+const FILE = /\$(png|jpeg|pdf)\b(?: (\d+)x(\d+))?(?: (\d+)MB)?/g
+const FILES = { png, jpeg, pdf }
+const MB = 1024 * 1024
 
 const BODIES = bodiesIn('refused-bodies')
 
 function read({ profile, body }: RefusedBody) {
   if (profile.startsWith('gemini')) return readGemini(body)
+  if (profile === 'converse') return readConverse(body)
   if (profile.startsWith('anthropic')) return readAnthropic(body)
   return profile.endsWith('-responses') ? readResponses(body) : readChat(body)
 }
@@ -61,7 +80,7 @@ async function lintBody(body: unknown, profile: string) {
   await writeFile(file, JSON.stringify(body))
   const { code, text } = await captured(io => lint(io, file, { profile, json: true }))
   const findings = JSON.parse(text).histories[0].profiles[0].findings as SessionFinding[]
-  return { code, broken: findings.filter(({ severity }) => severity === 'breaks') }
+  return { code, findings, broken: findings.filter(({ severity }) => severity === 'breaks') }
 }
 
 test.each(BODIES)(
@@ -75,8 +94,27 @@ test.each(BODIES)(
   },
 )
 
+const DISPUTED = bodiesIn('disputed-bodies')
+
+test.each(DISPUTED)(
+  '%s: where sources differ lint names the cause and calls nothing broken, and a refusal is learnt from',
+  async (_, { profile, code, cause, body, ...refused }) => {
+    expect(judge(profile, body, { opaque: true })).toEqual([])
+    const judged = judge(profile, body, { opaque: true, limits: 'strict' })
+    expect(judged.map(violation => violation.code)).toEqual([code])
+    expect(judged[0]?.message).toContain(refused.refusal)
+    const { findings, ...linted } = await lintBody(body, profile)
+    expect(linted).toEqual({ code: 0, broken: [] })
+    expect(findings.map(finding => finding.code)).toEqual([cause])
+    const { messages } = repairHistory(read({ profile, code, cause, body, ...refused }), profile, {
+      mediaLimits: 'strict',
+    })
+    expect(judge(profile, wireBody(messages, profile), { opaque: true, limits: 'strict' })).toEqual([])
+  },
+)
+
 const ACCEPTED = bodiesIn('accepted-bodies')
 
 test.each(ACCEPTED)('%s: lint reports nothing for an accepted request', async (_, { body, profile }) => {
-  expect(await lintBody(body, profile)).toEqual({ code: 0, broken: [] })
+  expect(await lintBody(body, profile)).toMatchObject({ code: 0, broken: [] })
 })

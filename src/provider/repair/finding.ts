@@ -79,6 +79,10 @@ const CODES = {
   },
   'unreadable-media': { severity: 'mapped', text: 'Media are empty, or no base64.' },
   'media-limit': { severity: 'mapped', text: 'Media exceed a limit of this model.' },
+  'document-name': {
+    severity: 'mapped',
+    text: 'A document has a name that the API refuses, or two have the same.',
+  },
   'malformed-arguments': { severity: 'breaks', text: 'The arguments of a call are not an object.' },
   'unnamed-result': { severity: 'breaks', text: 'A result does not name its tool.' },
   'empty-result': { severity: 'breaks', text: 'A result is empty.' },

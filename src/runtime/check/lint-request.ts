@@ -9,6 +9,7 @@ import type { Fields, WireMessage } from '../../formats/wire-parts.js'
 import { recordsOf, text } from '../../formats/wire-parts.js'
 import { type FindingCode, findingText } from '../../provider/repair/finding.js'
 import { lintHistory } from '../../provider/repair/lint-history.js'
+import type { LimitsReading } from '../../provider/repair/media-limits.js'
 import type { Profile, ProfileName } from '../../provider/repair/profile.js'
 import { REFUSALS } from '../../provider/repair/refusals.js'
 import { judge } from '../../testing/strict/judge.js'
@@ -39,6 +40,9 @@ export function lintRequest(request: RequestBody, profile: Profile): ProfileLint
   }
   const findings = found.map(finding => {
     const label = labelOf(finding, profile)
+    // The shape of a request is checked before its rules.
+    const shape = unmatched.find(violation => isAboutMedia(finding, violation))
+    if (shape) return broken(finding, profile, shape)
     if (label !== undefined && labels.has(label)) return broken(finding, profile, said.get(label))
     const violation = explained(finding, label, unmatched, profile)
     if (!violation)
@@ -47,18 +51,38 @@ export function lintRequest(request: RequestBody, profile: Profile): ProfileLint
     said.set(violation.code, violation)
     return broken(finding, profile, violation)
   })
-  const alone = unmatched.filter(violation => !isEcho(violation, said))
+  const alone = unmatched.filter(
+    violation => !isEcho(violation, said) && !found.some(finding => isAboutMedia(finding, violation)),
+  )
   return summarize(profile.name, [
     ...findings,
     ...alone.map(violation => fromViolation(violation, messages, profile)),
+    ...disputed(request, profile, violations),
   ])
 }
 
+/** What only some sources say is refused: named, but no reason to call the request broken. */
+function disputed(
+  { messages, body }: RequestBody,
+  profile: Profile,
+  certain: readonly Violation[],
+): SessionFinding[] {
+  const known = new Set(certain.map(({ code }) => code))
+  return violationsOf(body, profile, 'strict')
+    .filter(({ code }) => !known.has(code))
+    .map(violation => {
+      const { message, ...finding } = fromViolation(violation, messages, profile)
+      const repair = 'Sources differ: Lango sends it, and leaves it out once it was refused.'
+      return { ...finding, severity: 'mapped' as const, message: `${message} Sources differ.`, repair }
+    })
+}
+
 /** What the profile's server refuses. Signatures and ids are the vendor's own and cannot be verified here. */
-function violationsOf(body: Fields, { name }: Profile): Violation[] {
+function violationsOf(body: Fields, { name }: Profile, limits: LimitsReading = 'documented'): Violation[] {
   const profile = name as ProfileName
   const isGateway = /\//.test(text(body.model))
   const violations = judge(profile, completed(body, profile), {
+    limits,
     opaque: true,
     contextWindow: Number.POSITIVE_INFINITY,
     headers: HEADERS,
@@ -174,9 +198,22 @@ function explained(
   unmatched: readonly Violation[],
   { name }: Profile,
 ): Violation | undefined {
-  const known = unmatched.find(({ code }) => own(ANSWERED_ALSO, code)?.includes(finding.code))
+  const known = unmatched.find(
+    violation =>
+      own(ANSWERED_ALSO, violation.code)?.includes(finding.code) || isAboutMedia(finding, violation),
+  )
   if (known || label !== undefined || finding.severity !== 'breaks') return known
   return unmatched.find(({ code }) => code.endsWith('-schema') && name !== 'openai-responses')
+}
+
+const MEDIA_FINDINGS: ReadonlySet<string> = new Set(['wrong-media-type', 'unreadable-media', 'empty-part'])
+const MEDIA_WORDS = /image|inline_?data|media_type|file_data|base64|bytes/i
+
+/** A field of a picture that is not as the API wants it: the type that it says, or the form of its data. */
+function isAboutMedia({ code }: SessionFinding, { code: label, message, param }: Violation): boolean {
+  return (
+    label.endsWith('-schema') && MEDIA_FINDINGS.has(code) && MEDIA_WORDS.test(`${param ?? ''} ${message}`)
+  )
 }
 
 /** Refused before any rule of the vendor is reached; and only OpenAI's API is known to take arguments that are no JSON. */
@@ -264,6 +301,8 @@ const CODES_OF_ERRORS: Readonly<Record<string, FindingCode>> = {
   A43: 'media-limit',
   A45: 'media-limit',
   A46: 'media-limit',
+  B10: 'document-name',
+  B14: 'document-name',
   B23: 'media-limit',
   B24: 'media-limit',
   G32: 'media-limit',
@@ -273,6 +312,8 @@ const CODES_OF_ERRORS: Readonly<Record<string, FindingCode>> = {
   C23: 'media-limit',
   C24: 'media-limit',
   X32: 'media-limit',
+  X33: 'media-limit',
+  G35: 'refused-media',
 }
 
 const CURES: Readonly<Partial<Record<FindingCode, string>>> = {
@@ -284,6 +325,7 @@ const CURES: Readonly<Partial<Record<FindingCode, string>>> = {
     'Send the last answer back exactly as it came, or without any of its thinking. Lango stores it as it came.',
   'missing-reasoning':
     'Send the reasoning back with the message that it came with. Lango does, and fills in what is missing.',
+  'document-name': 'Lango gives each document of a request a plain name of its own.',
   'undeclared-tools': 'Declare the tools that the history uses. Lango declares them in every request.',
   'unsupported-option': 'Leave out the option. Lango leaves it out for this model and says so in a receipt.',
 }

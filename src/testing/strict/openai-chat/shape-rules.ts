@@ -1,8 +1,8 @@
 /** OpenAI's checks of a chat request, in the order of its validator: keys, types, bounds, tools, roles. */
-import { isBase64, readDataUrl } from '../../../base/base64.js'
 import { isObject, type JsonObject, listOf, objectOf, textOf } from '../json.js'
 import type { StrictProfile } from '../profile.js'
 import { firstOf, type JudgeContext, type Rule, type Violation } from '../violation.js'
+import { imageUrlFault } from './image-url.js'
 import { type ReadCall, type ReadMessage, readMessages } from './messages.js'
 import {
   badPattern,
@@ -100,18 +100,7 @@ function partFault(part: JsonObject, path: string): Violation | undefined {
     return wrongType('C-schema', `${path}.image_url`, 'an object', part.image_url)
   const url = textOf(part.image_url.url)
   if (url === '') return missing('C-schema', `${path}.image_url.url`)
-  if (/^https?:\/\//.test(url) || isImageUrl(url)) return undefined
-  return refuse(
-    'C-schema',
-    `Invalid '${path}.image_url.url'. Expected a base64-encoded data URL with an image MIME type (e.g. 'data:image/png;base64,aW1nIGJ5dGVzIGhlcmU='), but got an invalid value.`,
-    `${path}.image_url.url`,
-    'invalid_value',
-  )
-}
-
-function isImageUrl(url: string): boolean {
-  const { mimeType = '', data = '' } = readDataUrl(url) ?? {}
-  return /^image\/[a-z+.-]+$/.test(mimeType) && data !== '' && isBase64(data)
+  return imageUrlFault('C-schema', url, `${path}.image_url.url`)
 }
 
 /** C7, C4, C5 and the types of a call. */

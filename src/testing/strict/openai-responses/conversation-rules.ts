@@ -57,11 +57,14 @@ function isKept(id: string, context: JudgeContext): boolean {
   return false
 }
 
+const BASE64 = /^[A-Za-z0-9+/_-]+={0,2}$/
+
 /** R6. */
 export const reasoningGenuine: Rule = (body, context) =>
   firstOf(readItems(body), item => {
     const blob = textOf(item.encrypted_content)
-    if (typeOf(item) !== 'reasoning' || blob === '' || context.opaque) return undefined
+    if (typeOf(item) !== 'reasoning' || blob === '') return undefined
+    if (context.opaque && BASE64.test(blob)) return undefined
     const claims = openEncryptedContent(blob)
     const early = claims?.stage === 'added' && context.reading === 'strict'
     const isElsewhere = claims !== undefined && !sealOpensFor(context.account, claims)
@@ -105,6 +108,18 @@ export const itemsUnique: Rule = body => {
       `Duplicate item found with id ${id}. Remove duplicate items from your input and try again.`,
       'input',
     )
+  })
+}
+
+/** R10 too: results could not be told apart. */
+export const callsUnique: Rule = body => {
+  const seen = new Set<string>()
+  return firstOf(readItems(body), item => {
+    const id = textOf(item.call_id)
+    if (typeOf(item) !== 'function_call' || id === '') return undefined
+    if (seen.has(id)) return refuse('R10', `Duplicate 'call_id': ${id}`, 'input')
+    seen.add(id)
+    return undefined
   })
 }
 

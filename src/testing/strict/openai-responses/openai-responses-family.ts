@@ -16,6 +16,7 @@ import { freshNonce, freshToken } from '../seal.js'
 import { applyRules, type Rule } from '../violation.js'
 import {
   callsHaveOutputs,
+  callsUnique,
   fitsWindow,
   itemsExist,
   itemsUnique,
@@ -41,6 +42,7 @@ const RULES: readonly Rule[] = [
   itemsExist,
   reasoningGenuine,
   itemsUnique,
+  callsUnique,
   reasoningFollowed,
   reasoningPresent,
   outputsHaveCalls,

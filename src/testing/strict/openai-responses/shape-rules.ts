@@ -1,6 +1,7 @@
 /** The Responses API's checks of keys, types, ids and tools. */
 import { own } from '../../../base/own.js'
 import { isObject, type JsonObject, listOf, objectOf, textOf } from '../json.js'
+import { imageUrlFault } from '../openai-chat/image-url.js'
 import {
   badPattern,
   emptyArray,
@@ -196,7 +197,8 @@ function partsFault(
     if (part.type === 'input_image' && part.image_url === undefined && part.file_id === undefined) {
       return missing('R-schema', `${at}.image_url`)
     }
-    return undefined
+    const url = textOf(part.image_url)
+    return url === '' ? undefined : imageUrlFault('R-schema', url, `${at}.image_url`)
   })
 }
 
