@@ -96,6 +96,56 @@ test.each(['anthropic', 'openai'] as const)('%s runs code', async vendor => {
   expect(JSON.stringify(bodies[1])).toContain('42\\n')
 })
 
+test('code that waits for a tool of the client goes on in its container, and another model reads that it ran', async () => {
+  const look = new FunctionTool({
+    name: 'look',
+    description: 'Looks.',
+    parameters: z.object({}),
+    execute: () => 'rain',
+  })
+  const found = { type: 'code_execution_result', stdout: 'rain', stderr: '', return_code: 0, content: [] }
+  const claude = await startStrictProvider({
+    profile: 'anthropic-4.6',
+    script: [
+      {
+        serverTool: { name: 'code_execution', input: { code: 'print(look())' } },
+        toolCalls: [{ name: 'look' }],
+      },
+      { serverTool: { name: 'code_execution', result: found }, text: 'It rains.' },
+      { text: 'Yes.' },
+    ],
+  })
+  const other = await startStrictProvider({ profile: 'gemini-3', script: () => ({ text: 'I see.' }) })
+  const rootAgent = new LlmAgent({
+    name: 'root',
+    model: 'own/claude-sonnet-4-6',
+    tools: [look],
+    codeExecutor: new BuiltInCodeExecutor(),
+  } as never)
+  const runtime = await createRuntime({
+    store: 'memory:',
+    rootAgent,
+    providers: {
+      own: { type: 'anthropic', apiKey: 'key', baseUrl: claude.baseUrl },
+      other: { type: 'gemini', apiKey: 'key', baseUrl: other.baseUrl },
+    },
+  })
+  const say = (text: string, model = 'own/claude-sonnet-4-6') =>
+    runtime.runAndCollect({ sessionId: 's', text, model })
+  expect(await say('How is it?')).toMatchObject({ text: 'It rains.', finishReason: 'stop' })
+  expect(await say('Sure?')).toMatchObject({ text: 'Yes.' })
+  expect(await say('And you?', 'other/gemini-3.5-flash')).toMatchObject({ text: 'I see.' })
+  await runtime.close()
+  await claude.close()
+  await other.close()
+  expect([...claude.violations, ...other.violations]).toEqual([])
+  const bodies = claude.requests.map(({ body }) => body as { container?: string })
+  expect(bodies.map(({ container }) => typeof container)).toEqual(['undefined', 'string', 'string'])
+  for (const { body } of [...claude.requests, ...other.requests])
+    expect(JSON.stringify(body)).not.toContain('did not run')
+  expect(JSON.stringify(other.requests[0]?.body)).toContain('print(look())')
+})
+
 test('a function is declared and called in a request with a server tool', async () => {
   const look = new FunctionTool({
     name: 'look',

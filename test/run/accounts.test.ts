@@ -12,6 +12,7 @@ import {
 } from '../../src/testing/start-strict-provider.js'
 import type { Fault, RequestSummary, ScriptStep } from '../../src/testing/strict/script.js'
 import { defineTool } from '../../src/tool.js'
+import { jpeg, png } from '../support/pictures.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 
 interface Place {
@@ -159,8 +160,9 @@ async function stage(
 
 const key = { appName: 'lango', userId: 'u', sessionId: 's' }
 
-async function ask({ runtime }: Stage, name: Name, text: string) {
-  return runtime.runAndCollect({ ...key, text, model: `${name}/${PLACES[name].model}` })
+async function ask({ runtime }: Stage, name: Name, text: string, ...pictures: string[]) {
+  const parts = pictures.map(data => ({ inlineData: { mimeType: 'image/png', data } }))
+  return runtime.runAndCollect({ ...key, text, parts, model: `${name}/${PLACES[name].model}` })
 }
 
 /** The signatures in a session by the provider that made them. */
@@ -312,7 +314,7 @@ test('the tag of an account says nothing about its key, and differs from store t
   expect(tags.size).toBe(2)
 })
 
-test('forty turns over accounts and platforms, with tools, aborts and restarts, are all answered', async () => {
+test('forty turns over accounts and platforms, with pictures, tools, aborts and restarts, are all answered', async () => {
   const abort = { next: undefined as AbortController | undefined }
   const names = Object.keys(PLACES) as Name[]
   const scene = await stage(names, {
@@ -321,6 +323,8 @@ test('forty turns over accounts and platforms, with tools, aborts and restarts, 
       return { seen: true }
     },
   })
+  const pictures: string[] = []
+  const visited = new Set<Name>()
   for (let turn = 0; turn < 40; turn += 1) {
     const name = names[(turn * 3 + Math.floor(turn / 8)) % names.length] as Name
     if (turn % 9 === 8) await scene.reopen()
@@ -331,15 +335,23 @@ test('forty turns over accounts and platforms, with tools, aborts and restarts, 
       expect(await scene.runtime.runAndCollect(run)).toMatchObject({ finishReason: 'aborted' })
       abort.next = undefined
     }
-    expect(await ask(scene, name, `turn ${turn}`)).toMatchObject({
+    // JPEG bytes that are called PNG, as browsers and servers do.
+    const shown = turn % 3 === 0 ? [turn % 2 === 0 ? png({ fill: turn + 1 }) : jpeg({ fill: turn + 1 })] : []
+    pictures.push(...shown)
+    expect(await ask(scene, name, `turn ${turn}`, ...shown)).toMatchObject({
       text: `Seen at turn ${turn}.`,
       finishReason: 'stop',
     })
+    visited.add(name)
     const made = (await sealsOf(scene)).get(name) ?? []
     for (const seal of made.slice(0, -1))
       expect(lastBody(scene, name), `${name}, turn ${turn}`).toContain(seal)
-    for (let said = 0; said < turn; said += 1) expect(lastBody(scene, name)).toContain(`turn ${said}`)
+    const body = lastBody(scene, name)
+    for (let said = 0; said < turn; said += 1) expect(body).toContain(`Seen at turn ${said}.`)
+    for (let said = 6; said < turn; said += 7) expect(body).toContain(`turn ${said}, aborted`)
+    for (const picture of pictures) expect(body, `${name}, turn ${turn}`).toContain(picture)
   }
+  expect([...visited].toSorted()).toEqual(names.toSorted())
   expectNothingRefused(scene)
   const check = await openStore(scene.store)
   opened.push(check)

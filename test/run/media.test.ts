@@ -7,7 +7,7 @@ import { startStrictProvider } from '../../src/testing/start-strict-provider.js'
 import type { StrictPlatform } from '../../src/testing/strict/profile.js'
 import { PROFILE_FACTS, STRICT_PROFILES, type StrictProfile } from '../../src/testing/strict/profile.js'
 import { providerFor } from '../support/every-profile.js'
-import { jpeg, type Picture, png } from '../support/pictures.js'
+import { jpeg, type Picture, pdf, png } from '../support/pictures.js'
 
 type Limits = 'strict' | 'documented'
 
@@ -60,7 +60,7 @@ const EVERYWHERE = STRICT_PROFILES.flatMap(profile => READINGS.map(limits => ({ 
 test.each(EVERYWHERE)('$profile, $limits: a picture that is refused, then text', async place => {
   const isLimited = /anthropic-4.6|converse|groq/.test(place.profile)
   const large = isLimited ? [pngOf(6 * MB)] : []
-  for (const picture of [jpeg({ fill: 1 }), png({ width: 9000 }), 'bm8gcGljdHVyZQ==', ...large]) {
+  for (const picture of [JPEG, png({ width: 9000 }), 'bm8gcGljdHVyZQ==', ...large]) {
     const { server, other, runtime, say, last } = await stage(place)
     const first = await say('look', picture)
     expect(first).toMatchObject({ finishReason: 'stop', text: 'ok' })
@@ -70,6 +70,8 @@ test.each(EVERYWHERE)('$profile, $limits: a picture that is refused, then text',
     expect(server.violations.length).toBeLessThanOrEqual(place.limits === 'strict' ? 1 : 0)
     expect(server.requests).toHaveLength(4 + server.violations.length)
     const kinds = first.repairs.map(({ kind }) => kind)
+    // It says that it is a PNG.
+    if (picture === JPEG) expect(kinds).toContain('media-retyped')
     if (!last().includes(picture))
       expect(kinds).toEqual(expect.arrayContaining([expect.stringMatching(KINDS)]))
     expect(await storedText(runtime)).toContain(picture)
@@ -79,6 +81,7 @@ test.each(EVERYWHERE)('$profile, $limits: a picture that is refused, then text',
   }
 })
 
+const JPEG = jpeg({ fill: 1 })
 const KINDS = /^(media-left-out|media-retyped|refused-by-provider|stub)$/
 
 test.each(EVERYWHERE)('$profile, $limits: a screenshot a turn', async place => {
@@ -93,6 +96,25 @@ test.each(EVERYWHERE)('$profile, $limits: a screenshot a turn', async place => {
   expect(server.violations.length).toBeLessThanOrEqual(place.limits === 'strict' ? 1 : 0)
   const stored = await storedText(runtime)
   for (const screenshot of screenshots) expect(stored).toContain(screenshot)
+})
+
+test.each(EVERYWHERE)('$profile, $limits: a document without a name in each of two turns', async place => {
+  const { server, other, runtime, say, last } = await stage(place)
+  const documents = [pdf({ bytes: 80 }), pdf({ bytes: 90 })]
+  for (const data of documents)
+    expect(await say('read', data, 'application/pdf')).toMatchObject({ finishReason: 'stop', text: 'ok' })
+  expect(await say('and?')).toMatchObject({ finishReason: 'stop', text: 'ok' })
+  expect(server.violations).toEqual([])
+  const shown = documents.filter(data => last().includes(data))
+  if (/^(gemini|anthropic|openai|converse|mistral$|xai|openrouter|compatible)/.test(place.profile))
+    expect(shown).toEqual(documents)
+  else expect(shown).toEqual([])
+  await say('and you?', undefined, '', 'other/gemini-3.5-flash')
+  const stored = await storedText(runtime)
+  for (const data of documents) {
+    expect(stored).toContain(data)
+    expect(JSON.stringify(other.requests.at(-1)?.body)).toContain(data)
+  }
 })
 
 const CLAUDES = ['anthropic-4.6', 'anthropic-5.1'] as const
