@@ -1,7 +1,11 @@
 // The one retry of a request that was refused for a picture: paid for once, remembered for the session, and never made for
 // anything else.
+import { LlmAgent, ParallelAgent } from '@google/adk'
 import { expect, onTestFinished, test } from 'vitest'
+import { ModelAdapter } from '../../src/adk/model/model-adapter.js'
 import type { StrictStep } from '../../src/entries/testing.js'
+import { AgentError } from '../../src/errors.js'
+import type { StreamEvent } from '../../src/provider/stream-event.js'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
 import { openStore } from '../../src/store/open-store.js'
 import { startStrictProvider } from '../../src/testing/start-strict-provider.js'
@@ -155,4 +159,64 @@ test('the retry is held to the budget of the run', async () => {
   const rich = await runtime.runAndCollect({ sessionId: 'b', text: 'look', parts, budget: { perRunUsd: 1 } })
   expect(rich).toMatchObject({ text: 'ok' })
   expect(requests).toHaveLength(2)
+})
+
+test('parallel agents that get the same refusal are both answered, and the session knows it afterwards', async () => {
+  const { baseUrl, requests, violations } = await server()
+  const worker = (name: string) => new LlmAgent({ name, model } as never)
+  const rootAgent = new ParallelAgent({ name: 'both', subAgents: [worker('left'), worker('right')] })
+  const runtime = await createRuntime({
+    store: 'memory:',
+    rootAgent,
+    providers: { main: providerFor('anthropic-4.6', baseUrl) },
+  })
+  onTestFinished(() => runtime.close())
+  expect(await say(runtime, 'look', BROKEN)).toMatchObject({ finishReason: 'stop' })
+  // Each may have been sent before the other was refused.
+  const refused = violations.length
+  expect(refused).toBeGreaterThanOrEqual(1)
+  expect(refused).toBeLessThanOrEqual(2)
+  expect(requests).toHaveLength(2 + refused)
+  expect(await say(runtime, 'and?')).toMatchObject({ finishReason: 'stop' })
+  expect(violations).toHaveLength(refused)
+  expect(requests).toHaveLength(4 + refused)
+})
+
+test('sessions that run at once learn each for itself, and a refusal costs each one request', async () => {
+  const { baseUrl, requests, violations } = await server()
+  const runtime = await start(baseUrl)
+  onTestFinished(() => runtime.close())
+  const parts = [{ inlineData: { mimeType: 'image/png', data: BROKEN } }]
+  const sessions = Array.from({ length: 6 }, (_, index) => `s${index}`)
+  const first = await Promise.all(
+    sessions.map(sessionId => runtime.runAndCollect({ sessionId, text: 'look', parts })),
+  )
+  expect(first.map(({ text }) => text)).toEqual(sessions.map(() => 'ok'))
+  await Promise.all(sessions.map(sessionId => runtime.runAndCollect({ sessionId, text: 'and?' })))
+  expect(violations).toHaveLength(6)
+  expect(requests).toHaveLength(18)
+})
+
+test('a refusal after the answer has begun is not answered by another request', async () => {
+  let sent = 0
+  const refused = { parts: [['digest', 'No.']], limits: 'documented' }
+  const error = new AgentError('provider-rejected', 'Could not process image', { details: { refused } })
+  async function* generate(begins: boolean): AsyncGenerator<StreamEvent> {
+    sent += 1
+    yield { type: 'request', model: 'm', profile: 'anthropic-4.6', repairs: [], mappedIds: {}, body: {} }
+    if (begins) yield { type: 'text-delta', text: 'It is ' }
+    yield { type: 'error', error }
+  }
+  const info = { id: 'm', contextWindow: 1000, outputLimit: 100, profile: 'anthropic-4.6', known: true }
+  for (const begins of [true, false]) {
+    sent = 0
+    const provider = { id: 'p', generate: () => generate(begins), describeModel: () => info }
+    const request = { contents: [{ role: 'user', parts: [{ text: 'look' }] }], toolsDict: {}, config: {} }
+    const answers = new ModelAdapter({ provider, model: 'm' }).generateContentAsync(request as never, true)
+    const readAll = async () => {
+      for await (const _answer of answers) continue
+    }
+    await expect(readAll()).rejects.toThrow('Could not process image')
+    expect(sent).toBe(begins ? 1 : 2)
+  }
 })
