@@ -19,7 +19,7 @@ const ROOMS = {
   testing: ['^src/session/(message|usage)[.]ts$', '^src/provider/(provider|stream-event)[.]ts$'],
   adk: [
     '^src/session/',
-    '^src/provider/(provider|refused-media|stream-event)[.]ts$',
+    '^src/provider/(provider|refused|stream-event)[.]ts$',
     '^src/provider/repair/',
   ],
   run: ['^src/session/', '^src/adk/sdk[.]ts$', '^src/adk/adk-quirks[.]ts$'],

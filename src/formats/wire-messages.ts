@@ -262,7 +262,12 @@ export function anthropicPart(block: Fields): ProviderPart | undefined {
       const mimeType = text(source.media_type) || (block.type === 'image' ? 'image/png' : 'application/pdf')
       const name = typeof block.title === 'string' ? { name: block.title } : {}
       if (source.type === 'url') return { type: 'media', mimeType, url: text(source.url), ...name }
-      return { type: 'media', mimeType, data: typeof source.data === 'string' ? source.data : 'file', ...name }
+      return {
+        type: 'media',
+        mimeType,
+        data: typeof source.data === 'string' ? source.data : 'file',
+        ...name,
+      }
     }
     default:
       return { type: 'vendor', vendor: 'anthropic', value: block, text: `[${text(block.type)}]` }

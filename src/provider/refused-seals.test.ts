@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { DUMMY_SIGNATURE } from '../base/markers.js'
 import type { ProviderMessage, ProviderPart } from './provider.js'
 import type { Refusal } from './refusal-cause.js'
-import { markRefused, type SentRequest } from './refused.js'
-import { refusedSeals, sealDigest } from './refused-seals.js'
+import { markRefused, sealDigest } from './refused.js'
+import { refusedParts, type SentRequest } from './refused-parts.js'
 import { PROFILES, type ProfileName } from './repair/profile.js'
 import { repairHistory } from './repair/repair-history.js'
 
@@ -34,7 +34,7 @@ function request(profile: ProfileName = 'anthropic-4.6', messages = MESSAGES): S
 }
 
 const refusal = (more: Partial<Refusal>): Refusal => ({ isSize: false, ...more })
-const digestsOf = (refused: ReturnType<typeof refusedSeals>) => refused?.parts.map(([digest]) => digest)
+const digestsOf = (refused: ReturnType<typeof refusedParts>) => refused?.parts.map(([digest]) => digest)
 
 test.each<[string, Refusal, ProviderPart[]]>([
   ['no place: all', refusal({ cause: 'seal' }), [first, second, third]],
@@ -54,7 +54,7 @@ test.each<[string, Refusal, ProviderPart[]]>([
     [third],
   ],
 ])('a refusal with %s', (_, given, parts) => {
-  expect(digestsOf(refusedSeals(given, request(), 'No.'))).toEqual(parts.map(sealDigest))
+  expect(digestsOf(refusedParts(given, request(), 'No.'))).toEqual(parts.map(sealDigest))
 })
 
 test.each<[string, Refusal, SentRequest]>([
@@ -76,12 +76,12 @@ test.each<[string, Refusal, SentRequest]>([
     ]),
   ],
 ])('a refusal about %s leaves nothing sealed out', (_, given, sent) => {
-  expect(refusedSeals(given, sent, 'No.')).toBeUndefined()
+  expect(refusedParts(given, sent, 'No.')).toBeUndefined()
 })
 
 test('a place that a gateway names is one of a body that it has made', () => {
   const given = refusal({ cause: 'seal', place: 'messages.1.content.0'.split('.') })
-  expect(digestsOf(refusedSeals(given, request('openrouter'), ''))).toHaveLength(3)
+  expect(digestsOf(refusedParts(given, request('openrouter'), ''))).toHaveLength(3)
 })
 
 test.each<[ProfileName, ProviderPart, ProviderPart[]]>([

@@ -2,25 +2,13 @@
  * What a provider has refused before, by name: parts of messages, as digests. These are left out of later requests of the
  * session to the same model; the stored messages stay as they are.
  */
+import { createHash } from 'node:crypto'
+import { plainBase64 } from '../base/base64.js'
 import { isRecord } from '../base/is-record.js'
+import { DUMMY_SIGNATURE } from '../base/markers.js'
 import type { AgentError } from '../errors.js'
-import type { ProviderMessage, ProviderPart } from './provider.js'
-import type { Refusal } from './refusal-cause.js'
-import { mediaDigest, refusedMedia } from './refused-media.js'
-import { refusedSeals, sealDigest } from './refused-seals.js'
+import type { MediaPart, ProviderMessage, ProviderPart } from './provider.js'
 import type { LimitsReading } from './repair/media-limits.js'
-import type { Profile } from './repair/profile.js'
-
-/** A request as it was refused. */
-export interface SentRequest {
-  /** As they were given, to know where this turn begins. */
-  readonly given: readonly ProviderMessage[]
-  /** As they were written into the body. */
-  readonly sent: readonly ProviderMessage[]
-  readonly body: unknown
-  readonly profile: Profile
-  readonly limits: LimitsReading
-}
 
 /** Plain JSON data: it is stored with the requests of a session. */
 export interface Refused {
@@ -31,11 +19,6 @@ export interface Refused {
 }
 
 export const NOTHING_REFUSED: Refused = { parts: [], limits: 'documented' }
-
-/** What a refusal names, so that the request can be sent once more without it. `undefined`: nothing can be left out. */
-export function refusedParts(refusal: Refusal, request: SentRequest, words: string): Refused | undefined {
-  return refusedMedia(refusal, request, words) ?? refusedSeals(refusal, request, words)
-}
 
 /** What an error names, where it is a refusal that may be answered by the same request without that. */
 export function refusedBy({ details }: AgentError): Refused | undefined {
@@ -78,4 +61,26 @@ export function markRefused(
       ? { ...message, parts: marked }
       : message
   })
+}
+
+/** The same for the same bytes, however they are written. */
+export function mediaDigest({ data, url = '' }: MediaPart): string {
+  const text = data === undefined ? url : (plainBase64(data) ?? data)
+  return createHash('sha1').update(text).digest('base64').slice(0, 16)
+}
+
+/** The name of what a part has sealed; `undefined` when there is nothing. */
+export function sealDigest(part: ProviderPart): string | undefined {
+  if (part.type === 'tool-result') return undefined
+  if (part.signature && part.signature !== DUMMY_SIGNATURE) return digestOf(part.signature)
+  return part.type === 'vendor' && holdsSeal(part.value) ? digestOf(JSON.stringify(part.value)) : undefined
+}
+
+/** What a server tool found may be encrypted, such as the pages of a search. */
+function holdsSeal(value: unknown): boolean {
+  return JSON.stringify(value)?.includes('"encrypted_') ?? false
+}
+
+function digestOf(text: string): string {
+  return createHash('sha1').update(`seal ${text}`).digest('base64').slice(0, 16)
 }

@@ -27,7 +27,7 @@ import {
   toProviderError,
 } from './provider-error.js'
 import { limiterOfCall, type RateLimiter } from './rate-limiter.js'
-import { refusedParts, type SentRequest } from './refused.js'
+import { refusedParts, type SentRequest } from './refused-parts.js'
 import { toWireName } from './repair/map-names.js'
 import type { Profile } from './repair/profile.js'
 import { refuseBroken, repairHistory } from './repair/repair-history.js'

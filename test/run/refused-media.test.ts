@@ -214,7 +214,7 @@ test('a refusal after the answer has begun is not answered by another request', 
     const request = { contents: [{ role: 'user', parts: [{ text: 'look' }] }], toolsDict: {}, config: {} }
     const answers = new ModelAdapter({ provider, model: 'm' }).generateContentAsync(request as never, true)
     const readAll = async () => {
-      for await (const _answer of answers) continue
+      for await (const answer of answers) expect(answer.errorCode).toBeUndefined()
     }
     await expect(readAll()).rejects.toThrow('Could not process image')
     expect(sent).toBe(begins ? 1 : 2)

@@ -4,7 +4,10 @@
  * of a history therefore depends on that beginning alone: a history that grows never changes it, and what was left out
  * stays out.
  */
+import { readMediaHeader } from '../../base/media-header.js'
+import type { LeftOut, MediaPart, ProviderMessage } from '../provider.js'
 import { type LimitsReading, type MediaKind, type MediaLimit, mostOf } from './media-limits.js'
+import type { MediaRules } from './profile.js'
 
 export interface MediaItem {
   readonly kind: MediaKind | 'other'
@@ -203,4 +206,59 @@ function reasonOf({ what, of, per, above }: MediaLimit, most: number, item: Medi
 
 function megabytes(characters: number): string {
   return `${Math.round((characters / 1024 / 1024) * 100) / 100} MB`
+}
+
+/** What of the messages' media a reading of the rules leaves out: asked for each of them in the order in which they stand. */
+export function mediaBeyond(
+  messages: readonly ProviderMessage[],
+  rules: MediaRules,
+  reading: LimitsReading,
+): { next(part: MediaPart): LeftOut | undefined } {
+  const isOut = (part: MediaPart) =>
+    part.leftOut !== undefined || (reading === 'strict' && isUnlisted(part, rules))
+  const beyond = mediaBeyondLimits(itemsOf(messages, isOut), rules.limits, reading)
+  let at = 0
+  return {
+    next(part) {
+      if (part.leftOut) return undefined
+      if (isOut(part))
+        return {
+          kind: 'media-left-out',
+          reason: `the model’s page does not list ${part.mimeType}`,
+          source: '',
+        }
+      const limit = beyond.get(at++)
+      return limit && { kind: 'media-left-out', ...limit }
+    },
+  }
+}
+
+function isUnlisted({ mimeType }: MediaPart, { listed }: MediaRules): boolean {
+  return listed !== undefined && mimeType.startsWith('image/') && !listed.test(mimeType)
+}
+
+/** The media of a message, in the order in which they stand. */
+export function mediaOf({ parts }: ProviderMessage): readonly MediaPart[] {
+  return parts.flatMap(part => {
+    if (part.type === 'media') return [part]
+    return part.type === 'tool-result' ? (part.media ?? []) : []
+  })
+}
+
+/** The media that would be sent, as limits see them. */
+function itemsOf(messages: readonly ProviderMessage[], isOut: (part: MediaPart) => boolean): MediaItem[] {
+  return messages.flatMap((message, index) =>
+    mediaOf(message).flatMap(part => (isOut(part) ? [] : [toItem(part, index)])),
+  )
+}
+
+function toItem(part: MediaPart, message: number): MediaItem {
+  const { mimeType, data = '' } = part
+  const kind = mimeType.startsWith('image/') ? 'image' : isDocument(mimeType) ? 'document' : 'other'
+  const { width = 0, height = 0 } = kind === 'image' ? (readMediaHeader(data) ?? {}) : {}
+  return { kind, size: data.length, width, height, message }
+}
+
+function isDocument(mimeType: string): boolean {
+  return mimeType === 'application/pdf' || mimeType.startsWith('text/')
 }

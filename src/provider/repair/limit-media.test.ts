@@ -54,7 +54,7 @@ test('a text keeps its type, whatever it begins with', () => {
 
 test.each([
   ['%%%', 'its data are not base64'],
-  ['data:image/png;base64,', 'it is empty'],
+  ['data:image/png;base64,', 'it holds nothing'],
 ])('what is no file ("%s") is replaced by a note', (data, reason) => {
   const history = [user(text('see'), shown(data))]
   const { messages, repairs } = repairHistory(history, 'openai-chat')

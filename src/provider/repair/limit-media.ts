@@ -2,11 +2,8 @@
  * Pictures and documents beyond every documented limit, and those that the provider has refused, are not sent: a note
  * stands in their place. The stored bytes are as they were, so that a model with other limits gets them.
  */
-import { readMediaHeader } from '../../base/media-header.js'
-import type { LeftOut, MediaPart, ProviderMessage, ProviderPart, ToolResultPart } from '../provider.js'
-import { type MediaItem, mediaBeyondLimits } from './choose-media.js'
-import type { LimitsReading } from './media-limits.js'
-import type { MediaRules } from './profile.js'
+import type { LeftOut, MediaPart, ProviderPart, ToolResultPart } from '../provider.js'
+import { mediaBeyond } from './choose-media.js'
 import { type Entry, replaceEntries, replaceParts, type StepContext } from './receipt.js'
 
 const STEP = 'limit-media'
@@ -20,61 +17,6 @@ export function limitMedia(entries: readonly Entry[], context: StepContext): rea
   const beyond = mediaBeyond(messages, rules, reading)
   const reasonOf = (part: MediaPart): LeftOut | undefined => part.leftOut ?? beyond.next(part)
   return replaceEntries(entries, entry => replaceParts(entry, part => settle(part, entry, reasonOf, context)))
-}
-
-/** What of the messages' media a reading of the rules leaves out: asked for each of them in the order in which they stand. */
-export function mediaBeyond(
-  messages: readonly ProviderMessage[],
-  rules: MediaRules,
-  reading: LimitsReading,
-): { next(part: MediaPart): LeftOut | undefined } {
-  const isOut = (part: MediaPart) =>
-    part.leftOut !== undefined || (reading === 'strict' && isUnlisted(part, rules))
-  const beyond = mediaBeyondLimits(itemsOf(messages, isOut), rules.limits, reading)
-  let at = 0
-  return {
-    next(part) {
-      if (part.leftOut) return undefined
-      if (isOut(part))
-        return {
-          kind: 'media-left-out',
-          reason: `the model’s page does not list ${part.mimeType}`,
-          source: '',
-        }
-      const limit = beyond.get(at++)
-      return limit && { kind: 'media-left-out', ...limit }
-    },
-  }
-}
-
-function isUnlisted({ mimeType }: MediaPart, { listed }: MediaRules): boolean {
-  return listed !== undefined && mimeType.startsWith('image/') && !listed.test(mimeType)
-}
-
-/** The media of a message, in the order in which they stand. */
-export function mediaOf({ parts }: ProviderMessage): readonly MediaPart[] {
-  return parts.flatMap(part => {
-    if (part.type === 'media') return [part]
-    return part.type === 'tool-result' ? (part.media ?? []) : []
-  })
-}
-
-/** The media that would be sent, as limits see them. */
-function itemsOf(messages: readonly ProviderMessage[], isOut: (part: MediaPart) => boolean): MediaItem[] {
-  return messages.flatMap((message, index) =>
-    mediaOf(message).flatMap(part => (isOut(part) ? [] : [toItem(part, index)])),
-  )
-}
-
-function toItem(part: MediaPart, message: number): MediaItem {
-  const { mimeType, data = '' } = part
-  const kind = mimeType.startsWith('image/') ? 'image' : isDocument(mimeType) ? 'document' : 'other'
-  const { width = 0, height = 0 } = kind === 'image' ? (readMediaHeader(data) ?? {}) : {}
-  return { kind, size: data.length, width, height, message }
-}
-
-function isDocument(mimeType: string): boolean {
-  return mimeType === 'application/pdf' || mimeType.startsWith('text/')
 }
 
 /** Called for each part once, in the order in which they stand. */

@@ -39,7 +39,7 @@ function typeOne(part: MediaPart, entry: Entry, { report, mediaLimits }: StepCon
   if (data === undefined || part.leftOut || mediaLimits === 'none') return part
   const plain = plainBase64(data)
   if (!plain) {
-    const reason = plain === '' ? 'it is empty' : 'its data are not base64'
+    const reason = plain === '' ? 'it holds nothing' : 'its data are not base64'
     return { ...part, leftOut: { kind: 'media-left-out', reason, source: '', isUnreadable: true } }
   }
   const type = typeOf(mimeType, plain)

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { gif, png } from '../../test/support/pictures.js'
 import type { MediaPart, ProviderMessage, ProviderPart } from './provider.js'
 import type { Refusal } from './refusal-cause.js'
-import { markRefused, type SentRequest } from './refused.js'
-import { mediaDigest, refusedMedia } from './refused-media.js'
+import { markRefused, mediaDigest } from './refused.js'
+import { refusedParts, type SentRequest } from './refused-parts.js'
 import { PROFILES, type ProfileName } from './repair/profile.js'
 
 const MB = 1024 * 1024
@@ -41,11 +41,11 @@ function request(
 }
 
 const refusal = (more: Partial<Refusal>): Refusal => ({ isSize: false, ...more })
-const digestsOf = (refused: ReturnType<typeof refusedMedia>) => refused?.parts.map(([digest]) => digest)
+const digestsOf = (refused: ReturnType<typeof refusedParts>) => refused?.parts.map(([digest]) => digest)
 
 test('the picture at the named place is refused, and no other', () => {
   const place = 'messages.0.content.1.image.source.base64.data'.split('.')
-  const refused = refusedMedia(refusal({ cause: 'media', place }), request(), 'No.')
+  const refused = refusedParts(refusal({ cause: 'media', place }), request(), 'No.')
   expect(refused).toEqual({ parts: [[mediaDigest(old), 'No.']], limits: 'documented' })
 })
 
@@ -54,7 +54,7 @@ test('a picture inside a result is found where its vendor says it stands', () =>
     messages: [{ content: [{ type: 'tool_result', content: [{ type: 'text' }, image(first)] }] }],
   }
   const place = 'messages.0.content.0.tool_result.content.1.image.source'.split('.')
-  expect(digestsOf(refusedMedia(refusal({ place }), request(MESSAGES, 'anthropic-4.6', body), ''))).toEqual([
+  expect(digestsOf(refusedParts(refusal({ place }), request(MESSAGES, 'anthropic-4.6', body), ''))).toEqual([
     mediaDigest(first),
   ])
 })
@@ -68,11 +68,11 @@ test.each([
     messages: [{ content: [{ type: 'tool_result', content: [image(first)] }] }, {}, { content: [text('x')] }],
   }
   const sent = request(MESSAGES, 'anthropic-4.6', body)
-  expect(refusedMedia(refusal({ place: place.split('.') }), sent, '')).toBeUndefined()
+  expect(refusedParts(refusal({ place: place.split('.') }), sent, '')).toBeUndefined()
 })
 
 test('where no place is named, the newest media of this turn are refused', () => {
-  expect(digestsOf(refusedMedia(refusal({ cause: 'media' }), request(), ''))).toEqual(
+  expect(digestsOf(refusedParts(refusal({ cause: 'media' }), request(), ''))).toEqual(
     [first, second].map(mediaDigest),
   )
 })
@@ -83,29 +83,29 @@ test('where no place is named and this turn has no media, nothing is left out', 
     { role: 'assistant', parts: [text('ok')] },
     { role: 'user', parts: [text('and now?')] },
   ]
-  expect(refusedMedia(refusal({ cause: 'media' }), request(later), '')).toBeUndefined()
+  expect(refusedParts(refusal({ cause: 'media' }), request(later), '')).toBeUndefined()
 })
 
 test('a refusal that a disputed limit explains makes its stricter reading hold', () => {
   const large = { role: 'user', parts: [shown(4, 4.5 * MB), text('a')] }
   const place = ['messages', '0', 'content', '0', 'image']
-  const named = refusedMedia(refusal({ cause: 'media', place }), request([large, ...MESSAGES]), '')
+  const named = refusedParts(refusal({ cause: 'media', place }), request([large, ...MESSAGES]), '')
   expect(named).toMatchObject({ limits: 'strict', parts: [[expect.any(String), '']] })
   const pictures = Array.from(
     { length: 51 },
     (_, fill): ProviderMessage => ({ role: 'user', parts: [shown(fill)] }),
   )
-  const many = refusedMedia(refusal({ cause: 'media' }), request(pictures, 'minimax'), '')
+  const many = refusedParts(refusal({ cause: 'media' }), request(pictures, 'minimax'), '')
   expect(many).toEqual({ parts: [], limits: 'strict' })
 })
 
 test('a request that is too large as a whole is refused for its media only where a limit says so', () => {
-  expect(refusedMedia(refusal({ isSize: true }), request(), '')).toBeUndefined()
+  expect(refusedParts(refusal({ isSize: true }), request(), '')).toBeUndefined()
   const heavy = Array.from(
     { length: 6 },
     (_, fill): ProviderMessage => ({ role: 'user', parts: [shown(fill, 3.5 * MB)] }),
   )
-  expect(refusedMedia(refusal({ isSize: true }), request(heavy, 'gemini-3'), '')).toEqual({
+  expect(refusedParts(refusal({ isSize: true }), request(heavy, 'gemini-3'), '')).toEqual({
     parts: [],
     limits: 'strict',
   })
@@ -135,6 +135,6 @@ test('what a vendor says of many faults is about pictures that its page does not
   const gifs: ProviderMessage[] = [
     { role: 'user', parts: [{ type: 'media', mimeType: 'image/gif', data: gif() }] },
   ]
-  expect(refusedMedia(vague, request(gifs, 'gemini-3'), '')).toEqual({ parts: [], limits: 'strict' })
-  expect(refusedMedia(vague, request(MESSAGES, 'gemini-3'), '')).toBeUndefined()
+  expect(refusedParts(vague, request(gifs, 'gemini-3'), '')).toEqual({ parts: [], limits: 'strict' })
+  expect(refusedParts(vague, request(MESSAGES, 'gemini-3'), '')).toBeUndefined()
 })
