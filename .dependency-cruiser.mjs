@@ -17,11 +17,7 @@ const ROOMS = {
   provider: ['^src/session/(pair-calls|turn|usage|tokens)[.]ts$'],
   tools: [],
   testing: ['^src/session/(message|usage)[.]ts$', '^src/provider/(provider|stream-event)[.]ts$'],
-  adk: [
-    '^src/session/',
-    '^src/provider/(provider|refused|stream-event)[.]ts$',
-    '^src/provider/repair/',
-  ],
+  adk: ['^src/session/', '^src/provider/(provider|refused|stream-event)[.]ts$', '^src/provider/repair/'],
   run: ['^src/session/', '^src/adk/sdk[.]ts$', '^src/adk/adk-quirks[.]ts$'],
   engine: ['^src/session/', '^src/run/run-engine[.]ts$'],
   memory: ['^src/session/', '^src/provider/(provider|stream-event)[.]ts$'],
