@@ -79,7 +79,7 @@ function checkFiles(messages: readonly ProviderMessage[], profile: string, found
   checkLimits(files, mediaLimits(profile as StrictProfile, 'documented', undefined), found)
 }
 
-const UNREGISTERED = /^(image\/(jpg|pjpeg|x-png)$|image\/.*[;A-Z])|^[A-Z]/
+const UNREGISTERED = /^((image\/(jpg|pjpeg|x-png)|application\/x-pdf)$|image\/.*[;A-Z])|^[A-Z]/
 
 function checkLimits(
   files: readonly { media: ProviderPart & { type: 'media' }; index: number }[],
