@@ -36,6 +36,7 @@ import { argumentsFor } from '../../src/provider/demo/demo-provider.js'
 import { openSignature } from '../../src/provider/provider.js'
 import { toProviderError } from '../../src/provider/provider-error.js'
 import { shortened, wordsOfPage } from '../../src/provider/provider-fetch.js'
+import { refusalOf } from '../../src/provider/refusal-cause.js'
 import { readArguments } from '../../src/provider/repair/fix-arguments.js'
 import { shortenOutput } from '../../src/session/shorten-output.js'
 import { countTextTokens, utf8Length } from '../../src/session/tokens.js'
@@ -76,6 +77,9 @@ export const READERS: Readonly<Record<string, Reader>> = {
   isBase64,
   isEitherBase64,
   plainBase64,
+  isBase64,
+  isEitherBase64,
+  refusalOf: text => refusalOf({ message: text, status: 400, codes: [], names: [] }),
   readDataUrl,
   parseTraceparent,
   suggest: text => suggest(text, ['alpha', 'beta']),
