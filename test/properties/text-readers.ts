@@ -77,8 +77,6 @@ export const READERS: Readonly<Record<string, Reader>> = {
   isBase64,
   isEitherBase64,
   plainBase64,
-  isBase64,
-  isEitherBase64,
   refusalOf: text => refusalOf({ message: text, status: 400, codes: [], names: [] }),
   readDataUrl,
   parseTraceparent,
