@@ -44,14 +44,31 @@ export function kindName(value: unknown): string {
  */
 export function estimateTokens(value: unknown): number {
   const json = typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
-  const text = json.length < LEAST_FILE ? json : json.replaceAll(FILES, asPage)
-  return Math.ceil(Buffer.byteLength(text) / 4)
+  return Math.ceil((json.length < LEAST_FILE ? Buffer.byteLength(json) : bytesWithPages(json)) / 4)
 }
 
 const LEAST_FILE = 8000
-const FILES = /(?:"(?:data|bytes)":"|;base64,)[A-Za-z0-9+/]+/g
-const PAGE = 'x'.repeat(6400)
+const PAGE_BYTES = 6400
+const FILE_START = /"(?:data|bytes)":"|;base64,/g
+const NOT_BASE64 = /[^A-Za-z0-9+/]/g
 
-function asPage(file: string): string {
-  return file.length < LEAST_FILE ? file : PAGE
+/** No expression matches a whole file: one of megabytes would overflow the stack of the engine. */
+function bytesWithPages(json: string): number {
+  let bytes = 0
+  let counted = 0
+  for (let at = indexOf(json, FILE_START, 0); at < json.length; ) {
+    const end = indexOf(json, NOT_BASE64, FILE_START.lastIndex)
+    if (end - at >= LEAST_FILE) {
+      bytes += Buffer.byteLength(json.slice(counted, at)) + PAGE_BYTES
+      counted = end
+    }
+    at = indexOf(json, FILE_START, end)
+  }
+  return bytes + Buffer.byteLength(json.slice(counted))
+}
+
+/** The length of the text where nothing matches. */
+function indexOf(text: string, expression: RegExp, from: number): number {
+  expression.lastIndex = from
+  return expression.exec(text)?.index ?? text.length
 }
