@@ -63,6 +63,19 @@ export function sealedFor(content: Content): string | undefined {
   return typeof account === 'string' ? account : undefined
 }
 
+const MODEL = Symbol.for('lango.model')
+
+/** A copy of the content with the model that has answered with it, as `provider/model`. */
+export function markModel(content: Content, model: string): Content {
+  return Object.assign({ ...content }, { [MODEL]: model })
+}
+
+/** The model that has answered with a content, where it is known. */
+export function answeredBy(content: Content): string | undefined {
+  const model: unknown = Reflect.get(content, MODEL)
+  return typeof model === 'string' ? model : undefined
+}
+
 /** Whether a content is ADK's account of another agent's event. */
 export function isAccountByAdk(content: Content): boolean {
   return Reflect.get(content, MARK) === undefined && hasShapeOfAccount(content)

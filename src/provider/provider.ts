@@ -62,6 +62,11 @@ export interface GenerateRequest {
   repairMode?: RepairMode
   /** Which reading of disputed limits of media holds. Default `documented`. */
   mediaLimits?: 'documented' | 'strict' | undefined
+  /**
+   * How many messages, from the first, the model was sent in a request that it answered. Media among them are not left out
+   * for a refusal that names no place. Default 0.
+   */
+  answered?: number
   /** A secret of the store, from which the tags of accounts are made (`Origin.account`). Never sent. */
   accountSecret?: string
   /**

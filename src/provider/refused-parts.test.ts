@@ -37,7 +37,14 @@ function request(
     })),
   }
   const rules = PROFILES[profile]
-  return { given: messages, sent: messages, body: content ?? body, profile: rules, limits: 'documented' }
+  return {
+    given: messages,
+    answered: 0,
+    sent: messages,
+    body: content ?? body,
+    profile: rules,
+    limits: 'documented',
+  }
 }
 
 const refusal = (more: Partial<Refusal>): Refusal => ({ isSize: false, ...more })
@@ -77,13 +84,33 @@ test('where no place is named, the newest media of this turn are refused', () =>
   )
 })
 
-test('where no place is named and this turn has no media, nothing is left out', () => {
+test('where no place is named, the results of parallel tools are all refused', () => {
+  const result = (id: string, media: MediaPart): ProviderMessage => ({
+    role: 'tool',
+    parts: [{ type: 'tool-result', id, name: 'camera', result: 'ok', media: [media] }],
+  })
+  const messages: ProviderMessage[] = [
+    { role: 'user', parts: [text('look'), old] },
+    { role: 'assistant', parts: ['a', 'b'].map(id => ({ type: 'tool-call', id, name: 'camera', args: {} })) },
+    result('a', first),
+    result('b', second),
+  ]
+  expect(digestsOf(refusedParts(refusal({ cause: 'media' }), request(messages), ''))).toEqual(
+    [first, second].map(mediaDigest),
+  )
+})
+
+test('where no place is named and this turn has no media, those are refused that the model has not answered', () => {
   const later: ProviderMessage[] = [
     ...MESSAGES,
     { role: 'assistant', parts: [text('ok')] },
     { role: 'user', parts: [text('and now?')] },
   ]
-  expect(refusedParts(refusal({ cause: 'media' }), request(later), '')).toBeUndefined()
+  const refusedAfter = (answered: number) =>
+    refusedParts(refusal({ cause: 'media' }), { ...request(later), answered }, '')
+  expect(digestsOf(refusedAfter(0))).toEqual([old, first, second].map(mediaDigest))
+  expect(digestsOf(refusedAfter(1))).toEqual([first, second].map(mediaDigest))
+  expect(refusedAfter(3)).toBeUndefined()
 })
 
 test('a refusal that a disputed limit explains makes its stricter reading hold', () => {

@@ -13,6 +13,8 @@ import { openFields } from './sealed-fields.js'
 export interface SentRequest {
   /** As they were given, to know where this turn begins. */
   readonly given: readonly ProviderMessage[]
+  /** How many of them, from the first, the model has answered before. */
+  readonly answered: number
   /** As they were written into the body. */
   readonly sent: readonly ProviderMessage[]
   readonly body: unknown
@@ -26,8 +28,9 @@ export function refusedParts(refusal: Refusal, request: SentRequest, words: stri
 }
 
 /**
- * What the refusal names: the media at its place, or, where it names no place, the newest media of this turn. A refusal
- * that the stricter reading of a disputed limit explains makes that reading hold. `undefined`: nothing can be left out.
+ * What the refusal names: the media at its place, or, where it names no place, the newest media of this turn. A turn without
+ * media is refused for those of earlier turns, where the model has not answered them: the turn was aborted, or another
+ * model's. A refusal that the stricter reading of a disputed limit explains makes that reading hold. `undefined`: nothing can be left out.
  */
 function refusedMedia(refusal: Refusal, request: SentRequest, words: string): Refused | undefined {
   const all = request.sent.flatMap(mediaOf)
@@ -36,8 +39,8 @@ function refusedMedia(refusal: Refusal, request: SentRequest, words: string): Re
   const named = refusal.place ? mediaAt(refusal, request.body, all) : []
   const limits = explains(beyond, named, refusal) ? 'strict' : 'documented'
   const isAbout = refusal.cause === 'media' && refusal.place === undefined
-  const newest = isAbout && limits === 'documented' ? newestOfTurn(request.given) : []
-  const parts = (named.length > 0 ? named : newest).map(part => [mediaDigest(part), words] as const)
+  const suspected = isAbout && limits === 'documented' ? suspects(request, all) : []
+  const parts = (named.length > 0 ? named : suspected).map(part => [mediaDigest(part), words] as const)
   return parts.length === 0 && limits === 'documented' ? undefined : { parts, limits }
 }
 
@@ -79,15 +82,26 @@ function holds(text: string, data: string): boolean {
   return data !== '' && (text === data || (text.startsWith('data:') && text.endsWith(data)))
 }
 
-/** The media of the newest message of this turn that has some. */
-function newestOfTurn(messages: readonly ProviderMessage[]): readonly MediaPart[] {
-  const start = messages.findLastIndex((message, at) => startsTurn({ message, at }))
-  const newest = messages.slice(Math.max(start, 0)).findLast(message => shownIn(message).length > 0)
-  return newest ? shownIn(newest) : []
+/**
+ * The media of this turn that no answer follows yet, several messages when tools ran in parallel; otherwise those of the
+ * newest message of this turn that has some; otherwise all that the model has not answered.
+ */
+function suspects({ given, answered }: SentRequest, sent: readonly MediaPart[]): readonly MediaPart[] {
+  const digests = new Set(sent.map(mediaDigest))
+  const mediaIn = (messages: readonly ProviderMessage[]) =>
+    messages.flatMap(mediaOf).filter(part => !part.leftOut && digests.has(mediaDigest(part)))
+  const start = Math.max(
+    0,
+    given.findLastIndex((message, at) => startsTurn({ message, at })),
+  )
+  const newest = mediaIn(given.slice(Math.max(start, lastAnswer(given) + 1)))
+  if (newest.length > 0) return newest
+  const ofTurn = given.slice(start).findLast(message => mediaIn([message]).length > 0)
+  return mediaIn(ofTurn ? [ofTurn] : given.slice(answered))
 }
 
-function shownIn(message: ProviderMessage): MediaPart[] {
-  return mediaOf(message).filter(part => part.leftOut === undefined)
+function lastAnswer(messages: readonly ProviderMessage[]): number {
+  return messages.findLastIndex(({ role }) => role === 'assistant')
 }
 
 interface Seal {

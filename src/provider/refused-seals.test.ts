@@ -30,7 +30,14 @@ function request(profile: ProfileName = 'anthropic-4.6', messages = MESSAGES): S
   const block = (part: ProviderPart) =>
     part.type === 'reasoning' ? { type: 'thinking', thinking: part.text, signature: part.signature } : part
   const body = { messages: messages.map(({ role, parts }) => ({ role, content: parts.map(block) })) }
-  return { given: messages, sent: messages, body, profile: PROFILES[profile], limits: 'documented' }
+  return {
+    given: messages,
+    answered: 0,
+    sent: messages,
+    body,
+    profile: PROFILES[profile],
+    limits: 'documented',
+  }
 }
 
 const refusal = (more: Partial<Refusal>): Refusal => ({ isSize: false, ...more })

@@ -92,7 +92,8 @@ export async function* streamAnswer<Body, Chunk>(
     const wire = connect()
     const { body, event, mappedNames, places, messages } = prepare(wire, request, settings)
     const limits = request.mediaLimits ?? 'documented'
-    sent = { given: request.messages, sent: messages, body, profile: wire.profile, limits }
+    const { messages: given, answered = 0 } = request
+    sent = { given, answered, sent: messages, body, profile: wire.profile, limits }
     await letOthersRun()
     yield event
     await letOthersRun()

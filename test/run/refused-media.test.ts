@@ -1,7 +1,7 @@
 // The one retry of a request that was refused for a picture: paid for once, remembered for the session, and never made for
 // anything else.
 import { LlmAgent, ParallelAgent } from '@google/adk'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { ModelAdapter } from '../../src/adk/model/model-adapter.js'
 import type { StrictStep } from '../../src/entries/testing.js'
 import { AgentError } from '../../src/errors.js'
@@ -104,6 +104,104 @@ test('a request that is refused again without the newest picture is not sent a t
   )
   expect(requests).toHaveLength(2)
   expect(JSON.stringify(requests[1]?.body)).toContain(btoa('old'))
+  // The next turn has no media: those that the model has not answered are left out.
+  expect(await say(runtime, 'and?')).toMatchObject({ text: 'ok' })
+  expect(requests).toHaveLength(4)
+  expect(await say(runtime, 'and now?')).toMatchObject({ text: 'ok' })
+  expect(requests).toHaveLength(5)
+})
+
+test('a picture that another model has seen is left out where it is refused, and is there again for that model', async () => {
+  const { baseUrl, requests } = await server()
+  const other = await startStrictProvider({ profile: 'gemini-3', script: () => ({ text: 'seen' }) })
+  onTestFinished(() => other.close())
+  const folder = await temporaryFolder()
+  const open = () =>
+    createRuntime({
+      store: `sqlite:${folder}/lango.db`,
+      providers: {
+        main: providerFor('anthropic-4.6', baseUrl),
+        other: providerFor('gemini-3', other.baseUrl),
+      },
+      agent: { name: 'root', model },
+    })
+  const first = await open()
+  const look = { sessionId: key.sessionId, text: 'look', model: 'other/gemini-3.5-flash' }
+  await first.runAndCollect({ ...look, parts: [{ inlineData: { mimeType: 'image/png', data: BROKEN } }] })
+  expect(await say(first, 'and?')).toMatchObject({ text: 'ok' })
+  await first.close()
+  const second = await open()
+  onTestFinished(() => second.close())
+  expect(await say(second, 'and now?')).toMatchObject({ text: 'ok' })
+  expect(requests).toHaveLength(3)
+  expect(await second.runAndCollect(look)).toMatchObject({ text: 'seen' })
+  expect(JSON.stringify(other.requests.at(-1)?.body)).toContain(BROKEN)
+})
+
+test('pictures that the model has answered are not left out for a later refusal without a place', async () => {
+  const good = png({ fill: 7 })
+  const { baseUrl, requests } = await server()
+  const other = await startStrictProvider({ profile: 'gemini-3', script: () => ({ text: 'seen' }) })
+  onTestFinished(() => other.close())
+  const runtime = await createRuntime({
+    store: 'memory:',
+    providers: { main: providerFor('anthropic-4.6', baseUrl), other: providerFor('gemini-3', other.baseUrl) },
+    agent: { name: 'root', model },
+  })
+  onTestFinished(() => runtime.close())
+  expect(await say(runtime, 'look', good)).toMatchObject({ text: 'ok' })
+  const look = { sessionId: key.sessionId, text: 'look', model: 'other/gemini-3.5-flash' }
+  await runtime.runAndCollect({ ...look, parts: [{ inlineData: { mimeType: 'image/png', data: BROKEN } }] })
+  expect(await say(runtime, 'and?')).toMatchObject({ text: 'ok' })
+  expect(requests).toHaveLength(3)
+  const last = JSON.stringify(requests.at(-1)?.body)
+  expect(last).toContain(good)
+  expect(last).not.toContain(BROKEN)
+})
+
+test('a turn that was aborted before its picture was refused does not end the session', async () => {
+  const { baseUrl, requests, violations, close } = await startStrictProvider({
+    profile: 'anthropic-4.6',
+    script: () => ({ text: 'ok' }),
+    limits: 'strict',
+    faults: [{ at: 0, kind: '429', retryAfter: 30 }],
+  })
+  onTestFinished(close)
+  const runtime = await start(baseUrl)
+  onTestFinished(() => runtime.close())
+  const abort = new AbortController()
+  const parts = [{ inlineData: { mimeType: 'image/png', data: BROKEN } }]
+  const aborted = runtime.runAndCollect({
+    sessionId: key.sessionId,
+    text: 'look',
+    parts,
+    signal: abort.signal,
+  })
+  await vi.waitFor(() => expect(requests).toHaveLength(1))
+  abort.abort()
+  await aborted.catch(() => undefined)
+  expect(await say(runtime, 'and?')).toMatchObject({ text: 'ok' })
+  expect(await say(runtime, 'and now?')).toMatchObject({ text: 'ok' })
+  expect(violations).toHaveLength(1)
+  expect(requests).toHaveLength(4)
+})
+
+test('broken pictures of tools that ran in parallel are left out together', async () => {
+  const camera = (name: string) =>
+    defineTool({
+      name,
+      description: 'Takes a picture.',
+      parameters: { type: 'object', properties: {} },
+      effect: 'read',
+      execute: () => ({ 'lango:media': [{ mimeType: 'image/png', data: btoa(name) }] }),
+    })
+  const { baseUrl, requests } = await server(index =>
+    index === 0 ? { toolCalls: ['left', 'right'].map(name => ({ name, args: {} })) } : { text: 'ok' },
+  )
+  const runtime = await start(baseUrl, 'memory:', { tools: [camera('left'), camera('right')] })
+  onTestFinished(() => runtime.close())
+  expect(await say(runtime, 'look')).toMatchObject({ finishReason: 'stop', text: 'ok' })
+  expect(requests).toHaveLength(3)
 })
 
 test('a text that quotes a refusal is no refusal of a picture', async () => {

@@ -9,7 +9,7 @@ import {
 import { isToolError } from '../../session/message.js'
 import { type CallItem, type Identified, identifyCalls } from '../../session/pair-calls.js'
 import { isTurnStart } from '../../session/turn.js'
-import { isAccountByAdk, numberOf, sealedFor, writtenBy } from '../adk-quirks.js'
+import { answeredBy, isAccountByAdk, numberOf, sealedFor, writtenBy } from '../adk-quirks.js'
 import type { Content, FunctionCall, FunctionResponse, Part } from '../sdk.js'
 
 /**
@@ -53,7 +53,11 @@ export function convertContents(
         : message,
     )
     const number = numberOf(content)
-    if (number !== undefined) for (const message of messages) numbers.set(message, number)
+    const model = answeredBy(content)
+    for (const message of messages) {
+      if (number !== undefined) numbers.set(message, number)
+      if (model !== undefined) models.set(message, model)
+    }
     return messages
   })
 }
@@ -63,6 +67,16 @@ const numbers = new WeakMap<ProviderMessage, number>()
 /** The number of the stored message that a converted one comes from, where it is known. */
 export function storedNumber(message: ProviderMessage): number | undefined {
   return numbers.get(message)
+}
+
+const models = new WeakMap<ProviderMessage, string>()
+
+/** How many messages, from the first, a model (`provider/model`) was sent before one that it answered with. */
+export function answeredMessages(messages: readonly ProviderMessage[], model: string): number {
+  return Math.max(
+    0,
+    messages.findLastIndex(message => models.get(message) === model),
+  )
 }
 
 /**

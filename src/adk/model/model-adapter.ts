@@ -23,7 +23,7 @@ import {
   type Part,
 } from '../sdk.js'
 import { convertOptions, convertServerTools, convertTools, withChosen } from './convert-config.js'
-import { convertMessages, joinNeighbours } from './convert-messages.js'
+import { answeredMessages, convertMessages, joinNeighbours } from './convert-messages.js'
 import { overflowCounts, type RequestParts, refitTokens } from './fit-request.js'
 import {
   chosenOptions,
@@ -345,12 +345,13 @@ export class ModelAdapter extends BaseLlm {
 
   #toSend(
     llmRequest: LlmRequest,
-    { system, tools, decided }: PlannedRequest,
+    { system, tools, decided, messages: planned }: PlannedRequest,
     messages: readonly ProviderMessage[],
   ): GenerateRequest {
     const { repairMode, model } = this.#options
     const options = optionsFor(llmRequest)
     const serverTools = convertServerTools(llmRequest.config)
+    const answered = answeredMessages(planned, `${this.provider.id}/${model}`)
     return {
       model,
       messages: system ? [system, ...messages] : messages,
@@ -359,6 +360,7 @@ export class ModelAdapter extends BaseLlm {
       ...(Object.keys(options).length > 0 ? { options } : {}),
       ...(repairMode === undefined ? {} : { repairMode }),
       ...(decided.refused?.limits === 'strict' ? { mediaLimits: 'strict' } : {}),
+      ...(answered > 0 ? { answered: answered + (system ? 1 : 0) } : {}),
     }
   }
 

@@ -17,7 +17,7 @@ import { accountOf, type SessionKey, type StoredMessage } from '../../session/me
 import { newestMessagePages } from '../../session/session-pages.js'
 import type { SessionStore } from '../../session/session-store.js'
 import { isSyntheticMetadata } from '../../session/turn.js'
-import { markAccount, markNumber, markWrittenBy } from '../adk-quirks.js'
+import { markAccount, markModel, markNumber, markWrittenBy } from '../adk-quirks.js'
 import type { AdkSession, Content, Event, FunctionCall, Part } from '../sdk.js'
 import { eventIdOf, restoreEvents } from './messages-to-events.js'
 
@@ -65,13 +65,17 @@ function onlyOneSpeaks(events: readonly Event[], rootAgentName: string | undefin
 }
 
 /**
- * The event with marks on its content: who wrote it, where it has the user's role and is no tool's result, and the account
- * that has sealed its signatures.
+ * The event with marks on its content: who wrote it, where it has the user's role and is no tool's result, the model that
+ * has answered with it, and the account that has sealed its signatures.
  */
 export function withMarks(event: Event): Event {
-  const { author, content, customMetadata } = event
-  const account = accountOf(customMetadata)
-  if (content && account !== undefined) return { ...event, content: markAccount(content, account) }
+  const { author, content, customMetadata, modelVersion } = event
+  if (content?.role === 'model') {
+    const account = accountOf(customMetadata)
+    const sealed = account === undefined ? content : markAccount(content, account)
+    const marked = modelVersion === undefined ? sealed : markModel(sealed, modelVersion)
+    return marked === content ? event : { ...event, content: marked }
+  }
   if (content?.role !== 'user' || content.parts?.some(isResult)) return event
   const byUser = author === 'user' && !isSyntheticMetadata(customMetadata)
   return { ...event, content: markWrittenBy(content, byUser ? 'user' : 'program') }
