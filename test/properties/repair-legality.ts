@@ -719,8 +719,13 @@ function checkNames(messages: readonly ProviderMessage[], rules: Rules, found: s
 
 function sealsCall(part: ProviderPart, id: string | undefined): boolean {
   if (part.type !== 'reasoning' || !part.signature?.startsWith('W3si')) return false
-  const details = JSON.parse(Buffer.from(part.signature, 'base64').toString()) as { id?: string }[]
-  return details.some(detail => detail.id === id)
+  try {
+    const details: unknown = JSON.parse(Buffer.from(part.signature, 'base64').toString())
+    return Array.isArray(details) && details.some(detail => detail?.id === id)
+  } catch {
+    // A seal that was cut off seals nothing.
+    return false
+  }
 }
 
 function checkSignatures(messages: readonly ProviderMessage[], rules: Rules, found: string[]): void {
