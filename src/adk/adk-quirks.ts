@@ -24,6 +24,15 @@ import type { BaseLlm, Content, Event, LlmAgent, Part } from './sdk.js'
 export type WrittenBy = 'user' | 'program'
 
 const MARK = Symbol.for('lango.written-by')
+const NUMBER = Symbol.for('lango.message-number')
+const ANSWER = Symbol.for('lango.answer')
+
+/** A content with the fields that only Lango knows. */
+interface Marked extends Content {
+  readonly [MARK]?: unknown
+  readonly [NUMBER]?: unknown
+  readonly [ANSWER]?: AnswerMark
+}
 
 /** A copy of the content that says who wrote it. */
 export function markWrittenBy(content: Content, writtenBy: WrittenBy): Content {
@@ -32,12 +41,11 @@ export function markWrittenBy(content: Content, writtenBy: WrittenBy): Content {
 
 /** Who wrote a content of the user's role. */
 export function writtenBy(content: Content): WrittenBy {
-  const mark: unknown = Reflect.get(content, MARK)
+  // A cast: ADK's type knows none of these fields.
+  const mark = (content as Marked)[MARK]
   if (mark === 'user' || mark === 'program') return mark
   return hasShapeOfAccount(content) ? 'program' : 'user'
 }
-
-const NUMBER = Symbol.for('lango.message-number')
 
 /** A copy of the content with the number of its stored message. ADK's copies keep it, like the mark above. */
 export function markNumber(content: Content, seq: number): Content {
@@ -46,39 +54,31 @@ export function markNumber(content: Content, seq: number): Content {
 
 /** The number of the stored message that a content comes from, where it is known. */
 export function numberOf(content: Content): number | undefined {
-  const number: unknown = Reflect.get(content, NUMBER)
+  const number = (content as Marked)[NUMBER]
   return typeof number === 'number' ? number : undefined
 }
 
-const ACCOUNT = Symbol.for('lango.account')
-
-/** A copy of the content with the tag of the provider account that has sealed its signatures. */
-export function markAccount(content: Content, account: string): Content {
-  return Object.assign({ ...content }, { [ACCOUNT]: account })
+/** Where an answer came from. */
+export interface AnswerMark {
+  /** As `provider/model`. */
+  readonly model?: string | undefined
+  /** The tag of the provider account that has sealed its signatures. */
+  readonly account?: string | undefined
 }
 
-/** The tag of the account that has sealed a content's signatures, where it is known. */
-export function sealedFor(content: Content): string | undefined {
-  const account: unknown = Reflect.get(content, ACCOUNT)
-  return typeof account === 'string' ? account : undefined
+/** A copy of the content that says where it came from. */
+export function markAnswer(content: Content, mark: AnswerMark): Content {
+  return Object.assign({ ...content }, { [ANSWER]: mark })
 }
 
-const MODEL = Symbol.for('lango.model')
-
-/** A copy of the content with the model that has answered with it, as `provider/model`. */
-export function markModel(content: Content, model: string): Content {
-  return Object.assign({ ...content }, { [MODEL]: model })
-}
-
-/** The model that has answered with a content, where it is known. */
-export function answeredBy(content: Content): string | undefined {
-  const model: unknown = Reflect.get(content, MODEL)
-  return typeof model === 'string' ? model : undefined
+/** Where a content came from, if it is an answer of which that is known. */
+export function answerMarkOf(content: Content): AnswerMark | undefined {
+  return (content as Marked)[ANSWER]
 }
 
 /** Whether a content is ADK's account of another agent's event. */
 export function isAccountByAdk(content: Content): boolean {
-  return Reflect.get(content, MARK) === undefined && hasShapeOfAccount(content)
+  return (content as Marked)[MARK] === undefined && hasShapeOfAccount(content)
 }
 
 /** A heading in a part of its own, and then only what ADK writes of an agent's words, calls and results. */

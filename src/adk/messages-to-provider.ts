@@ -2,7 +2,7 @@ import { checkMessages } from '../errors.js'
 import type { ProviderMessage } from '../provider/provider.js'
 import { accountOf, type Message, normalizeRole } from '../session/message.js'
 import { isSynthetic } from '../session/turn.js'
-import { markAccount, markNumber, markWrittenBy } from './adk-quirks.js'
+import { markAnswer, markNumber, markWrittenBy } from './adk-quirks.js'
 import { convertContents } from './model/convert-messages.js'
 import { messagesToContents } from './session/messages-to-events.js'
 
@@ -25,7 +25,7 @@ export function messagesToProvider(messages: readonly Message[]): ProviderMessag
     if (!content || !message) return []
     const marked = markWrittenBy(content, isSynthetic(message) ? 'program' : 'user')
     const account = accountOf(message.extra?.customMetadata)
-    const sealed = account === undefined ? marked : markAccount(marked, account)
+    const sealed = account === undefined ? marked : markAnswer(marked, { account })
     return [{ content: markNumber(sealed, index + 1), role: roleOf(message, content.role) }]
   })
   return convertContents(

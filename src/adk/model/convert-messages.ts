@@ -9,7 +9,7 @@ import {
 import { isToolError } from '../../session/message.js'
 import { type CallItem, type Identified, identifyCalls } from '../../session/pair-calls.js'
 import { isTurnStart } from '../../session/turn.js'
-import { answeredBy, isAccountByAdk, numberOf, sealedFor, writtenBy } from '../adk-quirks.js'
+import { type AnswerMark, answerMarkOf, isAccountByAdk, numberOf, writtenBy } from '../adk-quirks.js'
 import type { Content, FunctionCall, FunctionResponse, Part } from '../sdk.js'
 
 /**
@@ -41,11 +41,12 @@ export function convertContents(
     if (!content) return []
     const role = roleOf(content, index)
     const isReport = role === 'user' && isAccountByAdk(content)
-    const account = sealedFor(content)
+    const { account, model } = answerMarkOf(content) ?? UNKNOWN
     const parts = (content.parts ?? []).flatMap((part, place) => {
       // ADK's account of another agent's event holds a copy of that agent's private thoughts.
       if (isReport && (part.thought || onlySigned(part))) return []
-      return convertPart(part, ids[index]?.[place]).map(converted => withAccount(converted, account))
+      const converted = convertPart(part, ids[index]?.[place])
+      return account === undefined ? converted : converted.map(one => withAccount(one, account))
     })
     const messages = toMessages(parts, role).map(message =>
       role === 'user' && message.role === 'user' && writtenBy(content) === 'program'
@@ -53,14 +54,13 @@ export function convertContents(
         : message,
     )
     const number = numberOf(content)
-    const model = answeredBy(content)
-    for (const message of messages) {
-      if (number !== undefined) numbers.set(message, number)
-      if (model !== undefined) models.set(message, model)
-    }
+    if (number !== undefined) for (const message of messages) numbers.set(message, number)
+    if (model !== undefined) for (const message of messages) models.set(message, model)
     return messages
   })
 }
+
+const UNKNOWN: AnswerMark = {}
 
 const numbers = new WeakMap<ProviderMessage, number>()
 
@@ -202,8 +202,8 @@ function orphanOf(part: Part): FunctionResponse | undefined {
 }
 
 /** The part with the account that has sealed it. */
-function withAccount(part: ProviderPart, account: string | undefined): ProviderPart {
-  if (account === undefined || part.type === 'tool-result' || !part.origin) return part
+function withAccount(part: ProviderPart, account: string): ProviderPart {
+  if (part.type === 'tool-result' || !part.origin) return part
   return { ...part, origin: { ...part.origin, account } }
 }
 

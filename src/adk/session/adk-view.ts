@@ -17,7 +17,7 @@ import { accountOf, type SessionKey, type StoredMessage } from '../../session/me
 import { newestMessagePages } from '../../session/session-pages.js'
 import type { SessionStore } from '../../session/session-store.js'
 import { isSyntheticMetadata } from '../../session/turn.js'
-import { markAccount, markModel, markNumber, markWrittenBy } from '../adk-quirks.js'
+import { markAnswer, markNumber, markWrittenBy } from '../adk-quirks.js'
 import type { AdkSession, Content, Event, FunctionCall, Part } from '../sdk.js'
 import { eventIdOf, restoreEvents } from './messages-to-events.js'
 
@@ -70,12 +70,10 @@ function onlyOneSpeaks(events: readonly Event[], rootAgentName: string | undefin
  */
 export function withMarks(event: Event): Event {
   const { author, content, customMetadata, modelVersion } = event
-  if (content?.role === 'model') {
-    const account = accountOf(customMetadata)
-    const sealed = account === undefined ? content : markAccount(content, account)
-    const marked = modelVersion === undefined ? sealed : markModel(sealed, modelVersion)
-    return marked === content ? event : { ...event, content: marked }
-  }
+  const account = accountOf(customMetadata)
+  const model = content?.role === 'model' ? modelVersion : undefined
+  if (content && (account !== undefined || model !== undefined))
+    return { ...event, content: markAnswer(content, { model, account }) }
   if (content?.role !== 'user' || content.parts?.some(isResult)) return event
   const byUser = author === 'user' && !isSyntheticMetadata(customMetadata)
   return { ...event, content: markWrittenBy(content, byUser ? 'user' : 'program') }

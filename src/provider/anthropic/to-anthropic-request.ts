@@ -101,11 +101,9 @@ function toSystemBlock(part: ProviderPart): AnthropicBlockWire[] {
   return part.type === 'text' && part.text.trim() !== '' ? [{ type: 'text', text: part.text }] : []
 }
 
-function toMessage(message: ProviderMessage): AnthropicMessageWire {
-  return {
-    role: toRole(message.role),
-    content: message.parts.filter(part => !isContainer(part)).map(toBlock),
-  }
+function toMessage({ role, parts }: ProviderMessage): AnthropicMessageWire {
+  const blocks = parts.some(isContainer) ? parts.filter(part => !isContainer(part)) : parts
+  return { role: toRole(role), content: blocks.map(toBlock) }
 }
 
 /** A system message after the leading ones is there because the profile takes it. */

@@ -5,7 +5,7 @@
  */
 import { isRecord } from '../../base/is-record.js'
 import { DUMMY_SIGNATURE } from '../../base/markers.js'
-import type { ProviderPart, ToolCallPart } from '../provider.js'
+import type { ProviderPart, TextPart, ToolCallPart } from '../provider.js'
 import { openDetails, openFields, type ReasoningDetail, sealFields } from '../sealed-fields.js'
 
 /** Gathers the details of a stream, in which one entry may come in fragments that share their type and index. */
@@ -65,9 +65,12 @@ function standIn({ id }: ToolCallPart): ReasoningDetail {
   return { type: 'reasoning.encrypted', id, data: DUMMY_SIGNATURE, format: 'google-gemini-v1', index: 0 }
 }
 
-/** The `extra_content` of a call or of a text. */
-export function extraContentOf(signature: string | undefined): Record<string, unknown> | undefined {
-  if (signature === DUMMY_SIGNATURE) return { google: { thought_signature: DUMMY_SIGNATURE } }
-  const fields = openFields(signature)
-  return isRecord(fields) ? fields : undefined
+/** The `extra_content` of a call or of a text, where it has one. */
+export function extraContentOf(part: ToolCallPart | TextPart | undefined): {
+  extra_content?: Record<string, unknown>
+} {
+  if (part?.signature === DUMMY_SIGNATURE)
+    return { extra_content: { google: { thought_signature: DUMMY_SIGNATURE } } }
+  const fields = openFields(part?.signature)
+  return isRecord(fields) ? { extra_content: fields } : {}
 }

@@ -13,6 +13,7 @@ import {
   type ProviderMessage,
   type ProviderPart,
   resultText,
+  type TextPart,
   type ToolCallPart,
   type ToolDeclaration,
 } from '../provider.js'
@@ -101,25 +102,21 @@ function toAssistant(parts: readonly ProviderPart[], quirks: ChatQuirks): ChatMe
     content: text === '' && calls.length > 0 ? null : text,
     ...toReasoning(parts, quirks, calls.length > 0),
     ...(calls.length > 0 ? { tool_calls: calls.map(call => toCall(call, quirks)) } : {}),
-    ...toExtraContent(
-      parts.findLast(part => part.type === 'text' && part.signature),
-      quirks,
-    ),
+    ...(quirks.extraContent ? extraContentOf(parts.findLast(isSignedText)) : {}),
   }
 }
 
-function toCall(call: ToolCallPart, quirks: ChatQuirks): ChatCallWire {
+function isSignedText(part: ProviderPart): part is TextPart {
+  return part.type === 'text' && Boolean(part.signature)
+}
+
+function toCall(call: ToolCallPart, { extraContent }: ChatQuirks): ChatCallWire {
   return {
     id: call.id,
     type: 'function',
     function: { name: call.name, arguments: toArguments(call.args) },
-    ...toExtraContent(call, quirks),
+    ...(extraContent ? extraContentOf(call) : {}),
   }
-}
-
-function toExtraContent(part: ProviderPart | undefined, { extraContent }: ChatQuirks) {
-  if (!extraContent || part === undefined || part.type === 'tool-result') return {}
-  return defined({ extra_content: extraContentOf(part.signature) })
 }
 
 function toReasoning(

@@ -12,7 +12,8 @@ const STEP = 'drop-foreign-reasoning'
 
 /** Leaves out reasoning that the profile's model did not make, cannot verify, or that is bound to another prefix. */
 export function dropForeignReasoning(entries: readonly Entry[], context: StepContext): readonly Entry[] {
-  const { profile, report } = context
+  const { profile, report, memo } = context
+  if (!memo.hasVendors) return entries
   const keep: ReplacePart = part => (part.type !== 'reasoning' || isWelcome(part, context) ? part : undefined)
   const own = replaceAllParts(entries, keep, entry => {
     const detail = `Reasoning that ${profile.vendor} cannot take back was left out of the request.`

@@ -7,7 +7,6 @@ import type { MediaPart, ProviderPart, ToolResultPart } from '../provider.js'
 import type { MediaRules } from './profile.js'
 import {
   type Entry,
-  hasMedia,
   hasResults,
   madeEntry,
   replaceParts,
@@ -15,6 +14,7 @@ import {
   toolLabel,
   withParts,
 } from './receipt.js'
+import { holdsMedia } from './survey-parts.js'
 
 const STEP = 'move-media'
 
@@ -29,7 +29,7 @@ export function moveMedia(entries: readonly Entry[], context: StepContext): read
     const arrived = waiting
     if (mayPart(entries[index - 1], entry)) waiting = []
     const collected = waiting.length
-    let settled = hasMedia(entry) ? settle(entry, waiting, context) : entry
+    let settled = entry.message.parts.some(holdsMedia) ? settle(entry, waiting, context) : entry
     if (arrived !== waiting && arrived.length > 0) {
       moved ??= entries.slice(0, index)
       if (settled.message.role === 'user')

@@ -29,8 +29,8 @@ export interface StepContext {
   readonly mappedIds: Record<string, string>
   /** Which reading of disputed limits of media holds. */
   readonly mediaLimits: LimitsReading | 'none'
-  /** The last list whose results were matched with its calls, and whether there are media at all. */
-  readonly memo: { entries?: readonly Entry[]; matching?: Matching; hasMedia?: boolean }
+  /** The last list whose results were matched with its calls, and what `surveyParts` has noted. */
+  readonly memo: { entries?: readonly Entry[]; matching?: Matching; hasMedia?: boolean; hasVendors?: boolean }
   report(repair: Repair): void
 }
 
@@ -142,13 +142,6 @@ export function madeEntry(role: string, parts: readonly ProviderPart[], at: numb
 
 export function hasCalls(entry: Entry): boolean {
   for (const part of entry.message.parts) if (part.type === 'tool-call') return true
-  return false
-}
-
-export function hasMedia(entry: Entry): boolean {
-  for (const part of entry.message.parts) {
-    if (part.type === 'media' || (part.type === 'tool-result' && part.media?.length)) return true
-  }
   return false
 }
 

@@ -37,6 +37,7 @@ import { requireReasoning } from './require-reasoning.js'
 import { separateParts } from './separate-parts.js'
 import { signCalls } from './sign-calls.js'
 import { dropRefused, stripSignatures } from './strip-signatures.js'
+import { surveyParts } from './survey-parts.js'
 import { translateVendorParts } from './translate-vendor-parts.js'
 import { typeMedia } from './type-media.js'
 import { wellFormedText } from './well-formed-text.js'
@@ -79,6 +80,7 @@ const BEFORE: readonly Step[] = [
   normalizeRoles,
   separateParts,
   wellFormedText,
+  surveyParts,
   dropRefused,
   dropForeignReasoning,
   translateVendorParts,

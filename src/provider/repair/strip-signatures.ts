@@ -16,7 +16,8 @@ import {
  * answer with an empty text that is there for its signature alone: where it would be refused it goes as a whole.
  */
 export function stripSignatures(entries: readonly Entry[], context: StepContext): readonly Entry[] {
-  const { profile, report } = context
+  const { profile, report, memo } = context
+  if (!memo.hasVendors) return entries
   return replaceAllParts(
     entries,
     part => strip(part, context),
@@ -69,8 +70,7 @@ function unsigned<Part extends Signed>(part: Part): Part {
  * left out, and a part that only the vendor understands becomes text.
  */
 export function dropRefused(entries: readonly Entry[], context: StepContext): readonly Entry[] {
-  // Nearly always there is nothing to do.
-  if (!entries.some(holdsRefused)) return entries
+  if (!context.memo.hasVendors) return entries
   return replaceEntries(entries, entry => {
     let words: string | undefined
     const unsealed = replaceParts(entry, part => {
@@ -83,11 +83,6 @@ export function dropRefused(entries: readonly Entry[], context: StepContext): re
     context.report({ step: 'drop-refused', kind: 'refused-by-provider', at: entry.at, detail })
     return orNothing(unsealed)
   })
-}
-
-function holdsRefused({ message }: Entry): boolean {
-  for (const part of message.parts) if (refusalOf(part) !== undefined) return true
-  return false
 }
 
 function refusalOf(part: ProviderPart): string | undefined {

@@ -12,7 +12,8 @@ const STEP = 'translate-vendor-parts'
 
 /** Turns parts that only another vendor understands into text, and halves of a server tool's use. */
 export function translateVendorParts(entries: readonly Entry[], context: StepContext): readonly Entry[] {
-  const { profile, report } = context
+  const { profile, report, memo } = context
+  if (!memo.hasVendors) return entries
   const pending = pendingIn(entries, context)
   const translate: ReplacePart = (part, place, entry) => {
     if (part.type !== 'vendor') return part

@@ -6,25 +6,14 @@
 import { plainBase64, readDataUrl } from '../../base/base64.js'
 import { readMediaHeader } from '../../base/media-header.js'
 import type { MediaPart, ProviderPart } from '../provider.js'
-import { type Entry, hasMedia, replaceParts, type StepContext } from './receipt.js'
+import { type Entry, replaceAllParts, type StepContext } from './receipt.js'
 
 const STEP = 'type-media'
 
 /** Gives media the types of their bytes. */
 export function typeMedia(entries: readonly Entry[], context: StepContext): readonly Entry[] {
-  let typed: Entry[] | undefined
-  for (let index = 0; index < entries.length; index++) {
-    const entry = entries[index] as Entry
-    if (!hasMedia(entry)) {
-      typed?.push(entry)
-      continue
-    }
-    context.memo.hasMedia = true
-    const settled = replaceParts(entry, part => typePart(part, entry, context))
-    if (settled !== entry) typed ??= entries.slice(0, index)
-    typed?.push(settled)
-  }
-  return typed ?? entries
+  if (!context.memo.hasMedia) return entries
+  return replaceAllParts(entries, (part, _, entry) => typePart(part, entry, context))
 }
 
 function typePart(part: ProviderPart, entry: Entry, context: StepContext): ProviderPart {
