@@ -78,8 +78,8 @@ export interface ChatQuirks {
   requiredToolChoice: 'required' | 'any'
   /** `json_object` servers get the schema as text. */
   responseFormat: 'json_schema' | 'json_object'
-  /** The field that asks for thinking, if any. */
-  thinkingField?: 'reasoning_effort' | 'reasoning' | 'thinking'
+  /** The field that asks for thinking, if any. `kimi`: it depends on the model, and so does what else can be asked for. */
+  thinkingField?: 'reasoning_effort' | 'reasoning' | 'thinking' | 'kimi'
   takesTopK: boolean
   takesSeed: boolean
   takesPenalties: boolean

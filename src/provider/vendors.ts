@@ -199,6 +199,7 @@ export const VENDORS = {
     family: /kimi/,
     telemetryName: 'moonshot_ai',
     profile: 'kimi',
+    quirks: { thinkingField: 'kimi' },
   },
   zai: {
     type: 'openai-compatible',

@@ -23,6 +23,7 @@ import type { PreparedRequest } from '../stream-answer.js'
 import type { ChatQuirks } from '../vendor-row.js'
 import { vendorRow } from '../vendors.js'
 import { detailsOf, extraContentOf } from './gateway-fields.js'
+import { kimiOptions, kimiTakesChoice, kimiThinking, reportKimiThinking } from './kimi-thinking.js'
 import {
   effortFor,
   isReasoningModel,
@@ -65,7 +66,9 @@ type ChatContentWire = Record<string, unknown>
 
 /** Writes the body. */
 export function toChatRequest(request: PreparedRequest, quirks: ChatQuirks): ChatRequestWire {
-  const { options } = request
+  const isKimi = quirks.thinkingField === 'kimi'
+  const options = isKimi ? kimiOptions(request) : request.options
+  if (isKimi) reportKimiThinking(request)
   const allowed = allowedNames(options, quirks)
   const tools = allowed ? request.tools.filter(({ name }) => allowed.includes(name)) : request.tools
   const messages = request.messages.flatMap(message => toMessages(message, quirks, request.profile.name))
@@ -222,6 +225,7 @@ function toSettings(options: GenerationOptions, quirks: ChatQuirks, model: strin
     ...(samples ? toTokenSettings(options, quirks) : {}),
     ...(quirks.takesServiceTier && tier !== undefined ? { service_tier: tier } : {}),
     ...toResponseFormat(options, quirks),
+    ...(quirks.thinkingField === 'kimi' ? kimiThinking(model, options, effort) : {}),
     ...(effort === undefined ? {} : toThinking(effort, options.thinking?.budgetTokens, quirks)),
   }
 }
@@ -338,6 +342,7 @@ export function chatAbilities(options: GenerationOptions, quirks: ChatQuirks, mo
   const penalties = samples && quirks.takesPenalties
   return abilitiesOf(options, {
     ...sentByBoth(options, samples),
+    toolConfig: quirks.thinkingField !== 'kimi' || kimiTakesChoice(options, model),
     maxOutputTokens: true,
     stopSequences: samples,
     topK: quirks.takesTopK,

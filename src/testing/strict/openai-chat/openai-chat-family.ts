@@ -70,6 +70,7 @@ import {
 import { summarizeChat } from './summarize.js'
 import {
   deepseekAllReasoning,
+  kimiChoice,
   kimiReasoning,
   mintReasonedId,
   mistralTemplate,
@@ -137,7 +138,7 @@ const RULES: Partial<Readonly<Record<StrictProfile, readonly Rule[]>>> = {
   ],
   'deepseek-thinking': [deepseekDeserializes, deepseekPairs, deepseekReasoning, windowOf],
   'deepseek-v4': [deepseekDeserializes, deepseekPairs, deepseekAllReasoning, windowOf, thoughtsReturned],
-  kimi: [...TEMPLATED, ...HOSTED, kimiReasoning, windowOf, thoughtsReturned],
+  kimi: [...TEMPLATED, ...HOSTED, kimiReasoning, kimiChoice, windowOf, thoughtsReturned],
   glm: [...TEMPLATED, ...HOSTED, windowOf, thoughtsReturned],
   qwen: [...TEMPLATED, ...HOSTED, windowOf, thoughtsReturned],
   minimax: [...TEMPLATED, ...HOSTED, parametersGiven, windowOf, thoughtsReturned],

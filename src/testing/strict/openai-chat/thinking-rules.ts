@@ -3,7 +3,7 @@
  * and want them back with it. A call id that such a server mints proves which thoughts came with the call, so that
  * a request that lost or altered them can be recognised without any memory.
  */
-import { textOf } from '../json.js'
+import { objectOf, textOf } from '../json.js'
 import { freshNonce, shortMac } from '../seal.js'
 import { firstOf, type Rule, type Violation } from '../violation.js'
 import { lostReasoning } from './compatible-rules.js'
@@ -37,6 +37,21 @@ export const kimiReasoning: Rule = (body, context) =>
       `thinking is enabled but reasoning_content is missing in assistant tool call message at index ${message.index}`,
     )
   })
+
+/** X34: a choice that is forced on a model while it thinks, and thinking that cannot be asked for. */
+export const kimiChoice: Rule = body => {
+  const { model, thinking, reasoning_effort: effort, tool_choice: choice } = body
+  const name = textOf(model)
+  if (thinking !== undefined && effort !== undefined)
+    return refuseThinker('X34', "cannot specify both 'thinking' and 'reasoning_effort'")
+  const isOff = textOf(objectOf(thinking).type) === 'disabled'
+  const alwaysThinks = /kimi-(k[3-9]|k2\.[7-9]|k2-thinking)/.test(name)
+  if (isOff && alwaysThinks) return refuseThinker('X34', `thinking cannot be disabled for ${name}`)
+  const forced = textOf(objectOf(choice).type) === 'function' ? 'specified' : choice
+  const isRefused = forced === 'specified' || (forced === 'required' && !/kimi-k[3-9]/.test(name))
+  if (!isRefused || isOff) return undefined
+  return refuseThinker('X34', `tool_choice '${forced}' is incompatible with thinking enabled`)
+}
 
 /** X12: not refused, but a model that does not see its own thoughts loses the thread of its calls. */
 export const thoughtsReturned: Rule = body => {
