@@ -80,6 +80,8 @@ export interface ChatQuirks {
   responseFormat: 'json_schema' | 'json_object'
   /** The field that asks for thinking, if any. `kimi`: it depends on the model, and so does what else can be asked for. */
   thinkingField?: 'reasoning_effort' | 'reasoning' | 'thinking' | 'kimi'
+  /** A model that thinks cannot be forced to call a tool: this field switches thinking off in such a request. */
+  forcedWithout?: 'thinking' | 'enable_thinking'
   takesTopK: boolean
   takesSeed: boolean
   takesPenalties: boolean

@@ -190,6 +190,7 @@ export const VENDORS = {
     names: /^deepseek/,
     family: /deepseek/,
     profile: 'deepseek-v4',
+    quirks: { forcedWithout: 'thinking' },
   },
   moonshot: {
     type: 'openai-compatible',
@@ -223,6 +224,7 @@ export const VENDORS = {
     baseUrl: 'https://dashscope-intl.aliyuncs.com/compatible-mode/v1',
     family: /(qwen-?[3-9]|qwq|qwen-(max|plus|flash))/,
     profile: 'qwen',
+    quirks: { forcedWithout: 'enable_thinking' },
   },
   cohere: {
     type: 'openai-compatible',

@@ -13,7 +13,8 @@ function thinkingOf(model: string): Thinking {
   return /\bkimi-k2(\.[7-9]|-thinking)/.test(model) ? 'always' : 'switched'
 }
 
-function isForced({ toolChoice }: GenerationOptions): boolean {
+/** Whether a tool must be called. */
+export function isForced({ toolChoice }: GenerationOptions): boolean {
   return toolChoice === 'required' || typeof toolChoice === 'object'
 }
 

@@ -23,7 +23,7 @@ import type { PreparedRequest } from '../stream-answer.js'
 import type { ChatQuirks } from '../vendor-row.js'
 import { vendorRow } from '../vendors.js'
 import { detailsOf, extraContentOf } from './gateway-fields.js'
-import { kimiOptions, kimiTakesChoice, kimiThinking, reportKimiThinking } from './kimi-thinking.js'
+import { isForced, kimiOptions, kimiTakesChoice, kimiThinking, reportKimiThinking } from './kimi-thinking.js'
 import {
   effortFor,
   isReasoningModel,
@@ -69,6 +69,8 @@ export function toChatRequest(request: PreparedRequest, quirks: ChatQuirks): Cha
   const isKimi = quirks.thinkingField === 'kimi'
   const options = isKimi ? kimiOptions(request) : request.options
   if (isKimi) reportKimiThinking(request)
+  if (quirks.forcedWithout && isForced(options) && options.thinking?.budgetTokens !== 0)
+    request.report('replace', `${request.model} does not think in this request, because it must call a tool.`)
   const allowed = allowedNames(options, quirks)
   const tools = allowed ? request.tools.filter(({ name }) => allowed.includes(name)) : request.tools
   const messages = request.messages.flatMap(message => toMessages(message, quirks, request.profile.name))
@@ -227,8 +229,14 @@ function toSettings(options: GenerationOptions, quirks: ChatQuirks, model: strin
     ...toResponseFormat(options, quirks),
     ...(quirks.thinkingField === 'kimi' ? kimiThinking(model, options, effort) : {}),
     ...(effort === undefined ? {} : toThinking(effort, options.thinking?.budgetTokens, quirks)),
+    ...(quirks.forcedWithout && isForced(options) ? THINKING_OFF[quirks.forcedWithout] : {}),
   }
 }
+
+const THINKING_OFF = {
+  thinking: { thinking: { type: 'disabled' } },
+  enable_thinking: { enable_thinking: false },
+} as const
 
 /** The field is OpenAI's own, and its models that do not think refuse it. */
 function refusesEffort(model: string, { thinkingField }: ChatQuirks): boolean {

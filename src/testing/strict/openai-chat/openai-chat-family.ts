@@ -70,6 +70,7 @@ import {
 import { summarizeChat } from './summarize.js'
 import {
   deepseekAllReasoning,
+  forcedWithoutThinking,
   kimiChoice,
   kimiReasoning,
   mintReasonedId,
@@ -137,10 +138,17 @@ const RULES: Partial<Readonly<Record<StrictProfile, readonly Rule[]>>> = {
     mistralWindow,
   ],
   'deepseek-thinking': [deepseekDeserializes, deepseekPairs, deepseekReasoning, windowOf],
-  'deepseek-v4': [deepseekDeserializes, deepseekPairs, deepseekAllReasoning, windowOf, thoughtsReturned],
+  'deepseek-v4': [
+    deepseekDeserializes,
+    forcedWithoutThinking,
+    deepseekPairs,
+    deepseekAllReasoning,
+    windowOf,
+    thoughtsReturned,
+  ],
   kimi: [...TEMPLATED, ...HOSTED, kimiReasoning, kimiChoice, windowOf, thoughtsReturned],
   glm: [...TEMPLATED, ...HOSTED, windowOf, thoughtsReturned],
-  qwen: [...TEMPLATED, ...HOSTED, windowOf, thoughtsReturned],
+  qwen: [...TEMPLATED, ...HOSTED, forcedWithoutThinking, windowOf, thoughtsReturned],
   minimax: [...TEMPLATED, ...HOSTED, parametersGiven, windowOf, thoughtsReturned],
   cohere: [...GATEWAY, hostedNotEmpty, windowOf],
   'mistral-template': [...TEMPLATED, mistralTemplate, windowOf],

@@ -3,7 +3,8 @@
  * and want them back with it. A call id that such a server mints proves which thoughts came with the call, so that
  * a request that lost or altered them can be recognised without any memory.
  */
-import { objectOf, textOf } from '../json.js'
+import { isObject, objectOf, textOf } from '../json.js'
+import type { StrictProfile } from '../profile.js'
 import { freshNonce, shortMac } from '../seal.js'
 import { firstOf, type Rule, type Violation } from '../violation.js'
 import { lostReasoning } from './compatible-rules.js'
@@ -51,6 +52,19 @@ export const kimiChoice: Rule = body => {
   const isRefused = forced === 'specified' || (forced === 'required' && !/kimi-k[3-9]/.test(name))
   if (!isRefused || isOff) return undefined
   return refuseThinker('X34', `tool_choice '${forced}' is incompatible with thinking enabled`)
+}
+
+const FORCED_WHILE_THINKING: Partial<Readonly<Record<StrictProfile, string>>> = {
+  'deepseek-v4': 'Thinking mode does not support this tool_choice',
+  qwen: '<400> InternalError.Algo.InvalidParameter: The tool_choice parameter does not support being set to required or object in thinking mode',
+}
+
+/** X35: thinking is on unless the request says otherwise. */
+export const forcedWithoutThinking: Rule = ({ tool_choice: choice, ...body }, { profile }) => {
+  const words = FORCED_WHILE_THINKING[profile]
+  const isOff = textOf(objectOf(body.thinking).type) === 'disabled' || body.enable_thinking === false
+  if (words === undefined || isOff || !(choice === 'required' || isObject(choice))) return undefined
+  return refuseThinker('X35', words)
 }
 
 /** X12: not refused, but a model that does not see its own thoughts loses the thread of its calls. */

@@ -1,4 +1,4 @@
-// Kimi thinks unless it is told not to, and cannot be forced to call a tool while it thinks: what is sent to which model.
+// Models that think cannot be forced to call a tool while they do: what is sent to which of them instead.
 import { expect, onTestFinished, test } from 'vitest'
 import type { GenerationOptions } from '../../src/provider/provider.js'
 import { startStrictProvider } from '../../src/testing/start-strict-provider.js'
@@ -73,4 +73,22 @@ test.each<[string, GenerationOptions['thinking'] & {}, object, boolean]>([
     ...expected,
   })
   expect(details.some(detail => detail.includes('always thinks'))).toBe(isReported)
+})
+
+test.each([
+  ['deepseek-v4', { thinking: { type: 'disabled' } }],
+  ['qwen', { enable_thinking: false }],
+] as const)('%s does not think in a request that must call a tool', async (profile, expected) => {
+  const server = await startStrictProvider({ profile })
+  onTestFinished(() => server.close())
+  const { provider, model } = strictTarget(profile, server.baseUrl)
+  const messages = [{ role: 'user', parts: [{ type: 'text' as const, text: 'What time is it?' }] }]
+  for (const options of forced) {
+    const events = await collect(provider, { model, messages, tools, options })
+    expect(events.some(({ type }) => type.startsWith('tool-call'))).toBe(true)
+    expect(server.requests.at(-1)?.body).toMatchObject(expected)
+  }
+  await collect(provider, { model, messages, tools, options: { toolChoice: 'auto' } })
+  expect(server.requests.at(-1)?.body).not.toMatchObject(expected)
+  expect(server.violations).toEqual([])
 })
