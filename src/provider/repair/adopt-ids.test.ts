@@ -59,3 +59,24 @@ test('a result with an unknown id matches no call, even of the same tool', () =>
   )
   expect(repairs.map(repair => repair.kind)).toEqual(['note', 'synthesize-result'])
 })
+
+test('of two calls with one id a result without an id takes the nearest, and the next result is no open one', () => {
+  const { messages, repairs } = repairHistory(
+    [
+      user,
+      calls(['id1', 'search']),
+      calls(['id1', 'fetch']),
+      results(['', '', 'first']),
+      results(['', 'search', 'second']),
+    ],
+    'openai-chat',
+  )
+  const ids = messages.flatMap(({ parts }) =>
+    parts.flatMap(part => (part.type === 'tool-result' ? [part.id] : [])),
+  )
+  expect(ids).toEqual(['id1', 'id1'])
+  expect(JSON.stringify(messages)).toContain('first')
+  expect(JSON.stringify(messages)).toContain('second')
+  expect(repairs.filter(({ step }) => step === 'adopt-ids')).toHaveLength(2)
+  expect(repairHistory(messages, 'openai-chat').messages).toBe(messages)
+})

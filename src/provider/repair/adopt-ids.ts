@@ -5,6 +5,16 @@ import { type Entry, replaceAllParts, type StepContext, toolLabel } from './rece
 /** Gives results that match no call by id the id of the call they belong to. */
 export function adoptIds(entries: readonly Entry[], context: StepContext): readonly Entry[] {
   if (context.profile.pairing === 'none') return entries
+  // Several calls may have one id: a result that takes it may answer another of them now, which leaves a call for the next.
+  for (let current = entries; ; ) {
+    const adopted = adoptOnce(current, context)
+    if (adopted === current) return current
+    current = adopted
+  }
+}
+
+/** A result that has the id of a call is never given another. */
+function adoptOnce(entries: readonly Entry[], context: StepContext): readonly Entry[] {
   const matching = matchResults(entries, context)
   if (matching.clean) return entries
   let site = 0
