@@ -85,7 +85,7 @@ const PICTURE = /^image\/(png|jpeg|gif|webp)$/
 
 function mediaHtml({ mimeType, data, name, url }: MediaPart): string {
   const label = name ?? url ?? mimeType
-  if (data !== undefined && PICTURE.test(mimeType) && /^[A-Za-z0-9+/=]*$/.test(data))
+  if (data !== undefined && PICTURE.test(mimeType) && !/[^A-Za-z0-9+/=]/.test(data))
     return `<img src="data:${mimeType};base64,${data}" alt="${escaped(label)}">`
   return `<p class="file">${escaped(label)}</p>`
 }

@@ -71,7 +71,6 @@ import { summarizeChat } from './summarize.js'
 import {
   deepseekAllReasoning,
   forcedWithoutThinking,
-  kimiChoice,
   kimiReasoning,
   mintReasonedId,
   mistralTemplate,
@@ -146,7 +145,7 @@ const RULES: Partial<Readonly<Record<StrictProfile, readonly Rule[]>>> = {
     windowOf,
     thoughtsReturned,
   ],
-  kimi: [...TEMPLATED, ...HOSTED, kimiReasoning, kimiChoice, windowOf, thoughtsReturned],
+  kimi: [...TEMPLATED, ...HOSTED, kimiReasoning, forcedWithoutThinking, windowOf, thoughtsReturned],
   glm: [...TEMPLATED, ...HOSTED, windowOf, thoughtsReturned],
   qwen: [...TEMPLATED, ...HOSTED, forcedWithoutThinking, windowOf, thoughtsReturned],
   minimax: [...TEMPLATED, ...HOSTED, parametersGiven, windowOf, thoughtsReturned],

@@ -3,7 +3,7 @@
  * and want them back with it. A call id that such a server mints proves which thoughts came with the call, so that
  * a request that lost or altered them can be recognised without any memory.
  */
-import { isObject, objectOf, textOf } from '../json.js'
+import { isObject, type JsonObject, objectOf, textOf } from '../json.js'
 import type { StrictProfile } from '../profile.js'
 import { freshNonce, shortMac } from '../seal.js'
 import { firstOf, type Rule, type Violation } from '../violation.js'
@@ -40,7 +40,7 @@ export const kimiReasoning: Rule = (body, context) =>
   })
 
 /** X34: a choice that is forced on a model while it thinks, and thinking that cannot be asked for. */
-export const kimiChoice: Rule = body => {
+function kimiChoice(body: JsonObject): Violation | undefined {
   const { model, thinking, reasoning_effort: effort, tool_choice: choice } = body
   const name = textOf(model)
   if (thinking !== undefined && effort !== undefined)
@@ -59,8 +59,10 @@ const FORCED_WHILE_THINKING: Partial<Readonly<Record<StrictProfile, string>>> = 
   qwen: '<400> InternalError.Algo.InvalidParameter: The tool_choice parameter does not support being set to required or object in thinking mode',
 }
 
-/** X35: thinking is on unless the request says otherwise. */
-export const forcedWithoutThinking: Rule = ({ tool_choice: choice, ...body }, { profile }) => {
+/** X34, and X35: thinking is on unless the request says otherwise. */
+export const forcedWithoutThinking: Rule = (body, { profile }) => {
+  if (profile === 'kimi') return kimiChoice(body)
+  const choice = body.tool_choice
   const words = FORCED_WHILE_THINKING[profile]
   const isOff = textOf(objectOf(body.thinking).type) === 'disabled' || body.enable_thinking === false
   if (words === undefined || isOff || !(choice === 'required' || isObject(choice))) return undefined
