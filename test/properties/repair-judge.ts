@@ -55,7 +55,14 @@ export function wireBody(messages: readonly ProviderMessage[], name: ProfileName
     const { modelId: _model, ...body } = toConverseRequest(request)
     return body
   }
-  return toChatRequest(request, chatQuirks(name))
+  return toChatRequest(request, chatQuirks(name, HOSTS[name]))
+}
+
+/** Where a tool can be forced only in a way of the host's. */
+const HOSTS: Partial<Readonly<Record<ProfileName, string>>> = {
+  'deepseek-v4': 'deepseek',
+  kimi: 'moonshot',
+  qwen: 'dashscope',
 }
 
 /** Thinking as it may be asked for: it decides what a history may begin and end with. */
