@@ -3,6 +3,8 @@
  * without regard to speed, from the rules and not from the repair steps. It returns every rule that a history
  * breaks for a profile; an empty list means that the profile's servers would take it.
  */
+import { isRecord } from '../../src/base/is-record.js'
+import { parseJson } from '../../src/base/json.js'
 import { readMediaHeader } from '../../src/base/media-header.js'
 import type {
   Origin,
@@ -719,13 +721,9 @@ function checkNames(messages: readonly ProviderMessage[], rules: Rules, found: s
 
 function sealsCall(part: ProviderPart, id: string | undefined): boolean {
   if (part.type !== 'reasoning' || !part.signature?.startsWith('W3si')) return false
-  try {
-    const details: unknown = JSON.parse(Buffer.from(part.signature, 'base64').toString())
-    return Array.isArray(details) && details.some(detail => detail?.id === id)
-  } catch {
-    // A seal that was cut off seals nothing.
-    return false
-  }
+  // It may be cut off.
+  const details = parseJson(Buffer.from(part.signature, 'base64').toString())
+  return Array.isArray(details) && details.some(detail => isRecord(detail) && detail.id === id)
 }
 
 function checkSignatures(messages: readonly ProviderMessage[], rules: Rules, found: string[]): void {
