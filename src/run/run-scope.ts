@@ -23,7 +23,7 @@ import type {
   RunRepair,
   SentRequest,
 } from './run-event.js'
-import type { RunHost } from './run-host.js'
+import type { RunHost, StoredOpening } from './run-host.js'
 import type { RunLimits } from './run-limits.js'
 import { budgetOf, type PreparedRun } from './run-opening.js'
 import type { RunPlugin } from './run-plugin.js'
@@ -40,6 +40,8 @@ export interface RunScope {
   readonly key: SessionKey
   /** Whether an earlier attempt of the run may have sent requests. */
   readonly isResumed: boolean
+  /** Whether the session had no message before the run. */
+  readonly isFirst: boolean
   /** Requests up to that number are stored. */
   countFrom(step: number): void
   /** Where its code is at work, as far as it works in one order: the same in every attempt. */
@@ -159,6 +161,7 @@ export interface ScopeParts extends Pick<RunScope, 'outputOf' | 'approve' | 'ask
   run: Pick<PreparedRun, 'key' | 'input'> & {
     host: Pick<RunHost, 'models' | 'budget' | 'observeRequest'>
     resumed?: ResumedRun | undefined
+    opening?: StoredOpening | undefined
   }
   round: number
   plugin: RunPlugin
@@ -183,6 +186,7 @@ export function createScope(scope: ScopeParts): RunScope {
     models: host.models,
     key,
     isResumed: resumed !== undefined,
+    isFirst: run.opening?.seq === 1,
     countFrom: step => void Object.assign(sent, { last: step }),
     ...{ outputOf, approve, ask, ledger },
     runId: recorder.runId,

@@ -89,21 +89,23 @@ export class RequestLanes {
     const name = sessionName(scope)
     const known = this.#sessions.get(name)
     if (known?.runId === scope.runId) return known
-    const runs = await this.#earlierRuns(scope)
+    const [newest] = known ? await this.#earlierRuns(scope, 1) : []
+    const isContinued = known !== undefined && newest === known.runId && !scope.isResumed
+    const runs = isContinued || scope.isFirst ? [] : await this.#earlierRuns(scope, MOST_RUNS)
     // Parallel agents of the run may have been here meanwhile.
     const current = this.#sessions.get(name)
     if (current?.runId === scope.runId) return current
-    const isNewest = current !== undefined && !scope.isResumed && runs[0] === current.runId
-    const opened: SessionLanes = isNewest
-      ? { ...current, runId: scope.runId }
-      : {
-          runId: scope.runId,
-          lanes: new Map(),
-          holders: new Map(),
-          models: new Map(),
-          unread: scope.isResumed ? [scope.runId, ...runs] : runs,
-          search: NOTHING,
-        }
+    const opened: SessionLanes =
+      isContinued && current
+        ? { ...current, runId: scope.runId }
+        : {
+            runId: scope.runId,
+            lanes: new Map(),
+            holders: new Map(),
+            models: new Map(),
+            unread: scope.isResumed ? [scope.runId, ...runs] : runs,
+            search: NOTHING,
+          }
     this.#sessions.delete(name)
     this.#sessions.set(name, opened)
     const [oldest] = this.#sessions.keys()
@@ -111,9 +113,10 @@ export class RequestLanes {
     return opened
   }
 
-  async #earlierRuns(scope: RunScope): Promise<string[]> {
+  /** Newest first. The run itself is one of those that the store lists. */
+  async #earlierRuns(scope: RunScope, limit: number): Promise<string[]> {
     try {
-      const runs = await this.#runs.listRuns(scope.key, { limit: MOST_RUNS + 1 })
+      const runs = await this.#runs.listRuns(scope.key, { limit: limit + 1 })
       return runs.filter(run => run.runId !== scope.runId && run.state !== 'queued').map(run => run.runId)
     } catch (error) {
       return this.#failed(error)
