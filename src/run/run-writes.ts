@@ -199,14 +199,26 @@ function ownMessage({ message, at }: RecordedStep): Message | undefined {
 
 function gateAppends(parts: GateParts): AppendGate {
   const { store, recorder } = parts
-  const underWay = new Set<Promise<unknown>>()
+  const underWay = new Set<Promise<void>>()
   let sealed = false
   const writes = { haveFailed: false }
-  const pass = <T>(write: () => Promise<T>): Promise<T> => {
-    if (sealed) return Promise.reject(runHasEnded())
-    const writing = write()
-    watch(writing, underWay, writes)
-    return writing
+  const pass = async <T>(write: () => Promise<T>): Promise<T> => {
+    if (sealed) throw runHasEnded()
+    // Noted before it begins: the end of the run may come while it does, and waits for it.
+    let ended = () => {}
+    const writing = new Promise<void>(resolve => {
+      ended = resolve
+    })
+    underWay.add(writing)
+    try {
+      return await write()
+    } catch (error) {
+      writes.haveFailed = true
+      throw error
+    } finally {
+      underWay.delete(writing)
+      ended()
+    }
   }
   const own = new OwnAppends(parts, writes)
   const hold = (step: RecordedStep): Promise<SavedStep> | undefined => {
@@ -232,22 +244,9 @@ function gateAppends(parts: GateParts): AppendGate {
     writes,
     seal() {
       sealed = true
-      return underWay.size > 0 ? Promise.allSettled(underWay) : undefined
+      return underWay.size > 0 ? Promise.all(underWay) : undefined
     },
   }
-}
-
-function watch(
-  writing: Promise<unknown>,
-  underWay: Set<Promise<unknown>>,
-  writes: { haveFailed: boolean },
-): void {
-  const failed = () => {
-    writes.haveFailed = true
-    underWay.delete(writing)
-  }
-  underWay.add(writing)
-  writing.then(() => underWay.delete(writing), failed)
 }
 
 function runHasEnded(): AgentError {
