@@ -1,6 +1,5 @@
 export interface StructureRecord {
   files?: number
-  oneImporterPercent?: number
   walk?: number
   loose?: string[]
 }
