@@ -283,7 +283,7 @@ async function until(url: string, type: string, sessionId: string): Promise<void
   for (;;) {
     const rows = await queryAt(
       url,
-      `SELECT 1 FROM lango_run_events e JOIN lango_runs r ON r.run_id = e.run_id WHERE r.session_id = $1 AND e.event LIKE $2`,
+      `SELECT 1 FROM lango_entries e JOIN lango_sessions s ON s.pk = e.session_pk WHERE s.session_id = $1 AND e.data LIKE $2`,
       [sessionId, `%"type":"${type}"%`],
     )
     if (rows.length > 0) return

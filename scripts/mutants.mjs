@@ -47,34 +47,35 @@ const MUTANTS = [
     near: ['src/run', 'test/run/limits.test.ts', 'test/run/budget.test.ts'],
   }),
   // Stores.
-  mutant('store/lost-fence-accepted', 'src/store/sql-append.ts', {
-    from: '    if (session.ticket === null) throw leaseLost(leaseOf, fence)\n',
+  mutant('store/lost-fence-accepted', 'src/store/log/write-entries.ts', {
+    from: "    require('fence = ?', under.fence)\n",
     to: '',
     near: ['test/conformance/store/leases.test.ts', 'test/conformance/store/run-steps.test.ts'],
   }),
-  mutant('store/busy-not-checked', 'src/store/sql-append.ts', {
-    from: '  if (yield* isTaken(texts, names)) throw sessionBusy(key)\n',
+  mutant('store/busy-not-checked', 'src/store/log/write-entries.ts', {
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: a text of the source
+    from: '    require(`lease_until <= ${dialect.now}`)\n',
     to: '',
     near: ['test/conformance/store/leases.test.ts'],
   }),
-  mutant('store/postgres-fence-ignored', 'src/store/postgres-store.ts', {
-    from: "numbered('EXISTS (SELECT 1 FROM ticket)')",
-    to: "numbered('(SELECT count(*) FROM ticket) >= 0')",
-    near: ['test/conformance/store/leases.test.ts'],
+  mutant('store/pruned-parts-referred-to', 'src/store/log/write-entries.ts', {
+    from: "  if (also.parts) require('part_count = ?', also.parts.before)\n",
+    to: '',
+    near: ['test/conformance/store/runs.test.ts'],
   }),
-  mutant('store/every-ticket-first', 'src/store/sql-tickets.ts', {
-    from: "return numberIn(line, 'before') === 0 && numberIn(line, 'own') === 1",
-    to: "return numberIn(line, 'own') === 1",
-    near: ['test/conformance/store/leases.test.ts'],
+  mutant('store/every-waiter-first', 'src/store/hold-lease.ts', {
+    from: 'waitMs > 0 ? first === waiter : !first?.isRefused',
+    to: 'waitMs > 0 || !first?.isRefused',
+    near: ['src/store/hold-lease.test.ts', 'test/conformance/store/leases.test.ts'],
   }),
   mutant('store/temporary-state-kept', 'src/store/state-scopes.ts', {
     from: "    if (name.startsWith('temp:')) continue\n",
     to: '',
     near: ['test/conformance/store/sessions.test.ts', 'test/conformance/store/messages.test.ts'],
   }),
-  mutant('store/replaced-tokens-counted-twice', 'src/store/sql-append.ts', {
-    from: "row.tokens - numberIn(same, 'tokens')",
-    to: 'row.tokens',
+  mutant('store/replaced-tokens-counted-twice', 'src/store/log/write-entries.ts', {
+    from: 'tokens - fewer',
+    to: 'tokens',
     near: ['test/conformance/store/messages.test.ts', 'test/conformance/store/loading.test.ts'],
   }),
   // Sessions.

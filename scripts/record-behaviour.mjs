@@ -177,8 +177,8 @@ function tools() {
 }
 
 /**
- * All tables of a database, with their definitions; JSON in a column is read. The parts of saved requests are cut
- * and packed by their bytes, which ids change, so they are compared put together, as "inspected". The tables in which
+ * All tables of a database, with their definitions; JSON in a column is read. Saved requests are cut and packed by
+ * their bytes, which ids change, so they are compared put together, as "inspected". The tables in which
  * SQLite keeps the full-text index are its own.
  */
 function dump(file) {
@@ -192,16 +192,30 @@ function dump(file) {
   const rows = Object.fromEntries(
     tables.map(({ name }) => [
       name,
-      database.prepare(`SELECT * FROM ${name} ORDER BY rowid`).all().map(readRow),
+      database
+        .prepare(`SELECT * FROM ${name} ORDER BY rowid`)
+        .all()
+        .map(row => readRow(name, row)),
     ]),
   )
   database.close()
   return { schema: objects.map(({ name, sql }) => ({ name, sql: sql?.replaceAll(/\s+/g, ' ') ?? '' })), rows }
 }
 
-function readRow(row) {
+/** Columns with random texts, or with what depends on them. */
+const RANDOM = {
+  lango_entries: new Set(['salt', 'digest']),
+  lango_sessions: new Set(['write_id', 'write_digest']),
+}
+
+function readRow(table, row) {
+  const columns = Object.entries(row).filter(([name]) => !RANDOM[table]?.has(name))
+  const isRequest = table === 'lango_entries' && row.kind === 'request'
   return Object.fromEntries(
-    Object.entries(row).map(([name, value]) => [name, typeof value === 'string' ? readJson(value) : value]),
+    columns.map(([name, value]) => [
+      name,
+      isRequest && name === 'data' ? null : typeof value === 'string' ? readJson(value) : value,
+    ]),
   )
 }
 

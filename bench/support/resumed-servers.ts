@@ -103,8 +103,8 @@ async function takenOver(place: Place, url: string, isForeign: boolean): Promise
 async function moveLease(url: string, runId: string): Promise<void> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
-  const sql = `UPDATE lango_leases SET holder = 'elsewhere ' || holder
-    WHERE session_id = (SELECT session_id FROM lango_runs WHERE run_id = $1)`
+  const sql = `UPDATE lango_sessions SET holder = 'elsewhere ' || holder
+    WHERE pk = (SELECT session_pk FROM lango_runs WHERE run_id = $1) AND fence <> 0`
   const { rowCount } = await client.query(sql, [runId])
   await client.end()
   if (rowCount !== 1) throw new RangeError(`${rowCount} leases belong to the run, not 1.`)

@@ -81,7 +81,7 @@ export function preparedFrom(
   { key, runId, message, input }: QueuedRun,
   isOverdue: boolean,
 ): PreparedRun {
-  const { model, invocationId, state, options = {}, ...given } = input as Partial<StoredInput>
+  const { model, state, options = {}, ...given } = input as Partial<StoredInput>
   const { request, clientTools, generation, note, budget, trace } = given
   if (model !== undefined && !isOverdue) host.models.check(model)
   const stateDelta = state && {
@@ -97,7 +97,7 @@ export function preparedFrom(
     },
     content: host.contentOf(message),
     message,
-    invocationId: invocationId ?? '',
+    invocationId: message.invocationId ?? '',
     output: options.outputSchema && host.checkOutput(options.outputSchema),
     trace,
   }
@@ -105,7 +105,6 @@ export function preparedFrom(
 
 /** `undefined` removes a key of the state, and JSON has none. */
 interface StoredInput extends Pick<RunInput, 'request' | 'clientTools' | 'generation' | 'note' | 'budget'> {
-  invocationId: string
   model?: string
   state?: { set: State; removed: readonly string[] }
   /** The schema of the answer is stored as JSON schema. */
@@ -113,7 +112,7 @@ interface StoredInput extends Pick<RunInput, 'request' | 'clientTools' | 'genera
   trace?: RunTrace
 }
 
-function storedInput({ input, invocationId, output, trace }: PreparedRun): RunInputRecord {
+function storedInput({ input, output, trace }: PreparedRun): RunInputRecord {
   const entries = Object.entries(input.stateDelta ?? {})
   const set = Object.fromEntries(entries.filter(([, value]) => value !== undefined))
   const removed = entries.flatMap(([name, value]) => (value === undefined ? [name] : []))
@@ -123,10 +122,7 @@ function storedInput({ input, invocationId, output, trace }: PreparedRun): RunIn
   const outputSchema = output?.jsonSchema
   const given = defined({ thinking, temperature, maxOutputTokens, fallback, outputSchema })
   const options = Object.keys(given).length > 0 ? given : undefined
-  return {
-    invocationId,
-    ...defined({ model, request, clientTools, generation, note, budget, state, options, trace }),
-  }
+  return defined({ model, request, clientTools, generation, note, budget, state, options, trace })
 }
 
 /** What the store is given to open or queue the run. */

@@ -1,6 +1,6 @@
 /**
- * A session is a log: everything that happened in it is an entry, and messages, run events, the ledger of tool calls,
- * open questions and usage are pure functions of entries. This is the contract that a driver implements.
+ * A session is a log: everything that happened in it is an entry, and messages, run events, requests, open questions and
+ * the journal of a run are pure functions of entries. The ledger of tool calls and usage are indexes of them.
  *
  * - `seq` is gapless per session. Messages have a gapless number of their own, per session and per nested session.
  * - One process at a time writes entries of runs: the holder of the session's lease. Its writes are numbered from 1 for
@@ -9,6 +9,7 @@
  * - Every condition of a write is on a row that the write has locked.
  */
 import type { Message, SessionKey, State } from './message.js'
+import type { Observation, RunEventRecord, ToolCallChange, ToolCallPlace } from './run-store.js'
 
 /**
  * - `message`: imported, or appended outside of a run.
@@ -45,13 +46,15 @@ export interface NewEntry {
   readonly kind: EntryKind
   /** Absent outside of runs. */
   readonly runId?: string
-  /** No other entry of the session has it. The ledger uses `call:…` and `done:…`. */
+  /** No other entry of the session has it. */
   readonly key?: string
   /** A message of the history. */
   readonly message?: Message
   /** The nested session that the message belongs to. Default: the session of the log. */
   readonly nested?: SessionKey
   readonly data?: EntryData
+  /** Run events that are reported with it, in the order of their numbers. */
+  readonly events?: readonly RunEventRecord[]
 }
 
 /** A stored entry. */
@@ -101,9 +104,22 @@ export interface RefusingLease {
 export interface LogWrite {
   readonly key: SessionKey
   /** Required for entries of runs. Without it the write is refused while a lease is valid (`session-busy`). */
-  readonly under?: { readonly fence: number; readonly number: number }
+  readonly under?: Under
+  /** The run that the write belongs to. Nothing is stored when it has ended. */
+  readonly runId?: string
+  /** It is stored also when the run has ended. */
+  readonly mayHaveEnded?: boolean
   readonly entries: readonly NewEntry[]
   readonly also?: AlsoWritten
+}
+
+/**
+ * A lease, and the number of the write under it. `'next'`: the store counts, and takes a write with the same entries as the
+ * one before it for that write sent again. A write without a number is not recognised when it is sent again.
+ */
+export interface Under {
+  readonly fence: number
+  readonly number?: number | 'next'
 }
 
 /** Changes that become visible together with the entries. */
@@ -111,8 +127,22 @@ export interface AlsoWritten {
   readonly run?: RunChange
   /** Session state; keys with `user:` and `app:` are shared. `undefined` removes a key. */
   readonly state?: State
+  /** The nested session that the state belongs to. Default: the session of the log. */
+  readonly stateOf?: SessionKey
   /** Ends the lease. */
   readonly release?: boolean
+  /** Changes of the ledger of tool calls, applied in order. They belong to `LogWrite.runId`. */
+  readonly calls?: readonly ToolCallChange[]
+  /** Counts of tokens. */
+  readonly calibration?: readonly Observation[]
+  /** Parts of requests, and how many the session must have had before them. */
+  readonly parts?: NewParts
+}
+
+/** Parts of requests that the session stores once. */
+export interface NewParts {
+  readonly before: number
+  readonly added: readonly { readonly digest: string; readonly part: string }[]
 }
 
 /** A change of the run's row. */
@@ -120,6 +150,12 @@ export interface RunChange {
   readonly runId: string
   readonly state: 'running' | 'waiting' | 'handover' | 'finished'
   readonly finishReason?: string
+  /** It waits between two rounds. */
+  readonly isBetween?: boolean
+  /** `count`: it is continued after a crash. `reset`: it has made progress since. */
+  readonly attempts?: 'count' | 'reset'
+  /** No call of a run that ends has begun without an end. Otherwise the outcome of such calls is unknown. */
+  readonly isSettled?: boolean
 }
 
 /** A write that was stored. */
@@ -130,6 +166,8 @@ export interface Appended {
   readonly messageSeqs: readonly number[]
   /** The number of posts that the session has received. */
   readonly posts: number
+  /** The calls of `AlsoWritten.calls` as they are now, in order. */
+  readonly calls?: readonly ToolCallPlace[]
 }
 
 /** A pause that was not stored: the session has received more posts than its holder has read. */
@@ -143,6 +181,8 @@ export interface Post {
   readonly kind: 'reply' | 'stop' | 'steer'
   /** The same key twice is one post. */
   readonly key?: string
+  /** The call that it is about. It is pending until the run has recorded an answer to that call. */
+  readonly about?: string
   readonly data?: EntryData
 }
 
@@ -152,7 +192,12 @@ export interface NewRun {
   readonly runId: string
   readonly message: Message
   /** JSON data that another process needs to execute the run. */
-  readonly input: EntryData
+  readonly input?: EntryData
+  /** Its first events, if it begins, and those of a run that is queued or scheduled. */
+  readonly events?: {
+    readonly begun: readonly RunEventRecord[]
+    readonly accepted: readonly RunEventRecord[]
+  }
   /** The title of the session, if it is new. */
   readonly title?: string
   /** `begin` when the session is free, and `queue` when it is not; `queue` in any case; or not before a time. */
@@ -161,7 +206,12 @@ export interface NewRun {
 
 /** An accepted run. `known`: the id belongs to a run already. `busy`: it can neither begin nor be queued. */
 export type Acceptance =
-  | { readonly begun: GrantedLease; readonly seq: number; readonly messageSeq: number }
+  | {
+      readonly begun: GrantedLease
+      readonly seq: number
+      readonly messageSeq: number
+      readonly partCount: number
+    }
   | { readonly queued: number }
   | { readonly dueAt: number }
   /** Runs that were begun, have not ended, and that no process executes: they are settled first. */
@@ -182,7 +232,7 @@ export interface RunRow {
   readonly firstSeq?: number
   readonly lastSeq?: number
   readonly finishReason?: string
-  /** A post was received that no later state of the run has taken note of. */
+  /** It has a post that it has not recorded. */
   readonly isPosted: boolean
   /** Of a queued run: its message and input. */
   readonly message?: Message

@@ -28,7 +28,7 @@ export interface RunOpening {
   /** The message that the run answers. */
   message: Message
   events: readonly RunEventRecord[]
-  /** What another process needs to execute the run; kept until the run has ended. */
+  /** What another process needs to execute the run; kept until the run is pruned. */
   input?: RunInputRecord
   /**
    * Does not wait for a session that is busy, or that has queued runs: the run is stored at the end of the queue, with
@@ -122,7 +122,7 @@ export interface RunStep {
 
 /**
  * What a resumed run needs to know of an event that ADK appended, besides the message that is stored for it. Entries are
- * kept until the run has ended, in the order of the steps; those of one step share its transaction.
+ * in the order of the steps; those of one step share its transaction.
  */
 export interface JournalEntry {
   /** The id of the event, and of its message if it has one. */
@@ -297,7 +297,7 @@ export interface UnfinishedQuery {
   /** Only those of one session. */
   key?: SessionKey
   /**
-   * Only those that a process should look after: of sessions whose lease nobody holds or waits for. Runs that wait for a
+   * Only those that a process should look after: of sessions whose lease nobody holds. Runs that wait for a
    * person are among them when they have signals; queued ones when no earlier run of their session waits for a person,
    * or when it waits between two rounds: then the next message ends it.
    */
@@ -332,7 +332,7 @@ export interface ReleasedRuns {
   nextInMs?: number
 }
 
-/** Events, requests and signals of runs: stored apart from the messages, and pruned. */
+/** Events, requests and signals of runs: entries of the log of their session. Their content is pruned, messages are not. */
 export interface RunStore {
   /**
    * Stores events by their `seq`; storing a number again changes nothing. A run ends once: what would come after
@@ -340,8 +340,8 @@ export interface RunStore {
    */
   appendEvents(key: SessionKey, runId: string, events: readonly RunEventRecord[]): Promise<void>
   /**
-   * Stores one step of a run in one transaction, under its fence. A step that is sent again, with events of the same
-   * numbers, changes nothing. `session-not-found`, `lease-lost`, `run-interrupted`.
+   * Stores one step of a run in one transaction, under its fence. The step that was stored last, sent again under the same
+   * lease, changes nothing. `session-not-found`, `lease-lost`, `run-interrupted`.
    */
   saveStep(step: RunStep): Promise<SavedStep>
   /**
@@ -392,9 +392,8 @@ export interface RunStore {
   /** Takes the pending signals, each exactly once, oldest first. */
   takeSignals(runId: string): Promise<RunSignal[]>
   /**
-   * Deletes run events, requests and signals stored before that time (ms), of an app or of all, and the results of tool calls of runs
-   * that have nothing else left. Messages, queued and scheduled runs, rows of the ledger and what belongs to a paused run
-   * are never pruned. Requests and signals of runs that the store does not have belong to no app: any app prunes them.
+   * Empties the records of runs that ended before that time (ms), of an app or of all: events, requests, signals, and the
+   * results of tool calls. Messages, rows of the ledger and runs that have not ended are never pruned.
    */
   prune(options: PruneOptions): Promise<PrunedCounts>
 }

@@ -37,7 +37,10 @@ export interface SessionStore {
     options?: AppendOptions,
   ): Promise<{ seq: number }[]>
   updateState(key: SessionKey, delta: State, options?: { fence?: number }): Promise<void>
-  /** Copies state and messages up to and including `throughSeq` (default: all) to a new session of the same app and user. */
+  /**
+   * Copies state and messages up to and including `throughSeq` (default: all; 0: none) to a new session of the same app
+   * and user, and tool calls of these messages whose outcome is unknown.
+   */
   forkSession(key: SessionKey, newSessionId: string, options?: { throughSeq?: number }): Promise<Session>
   /** A session's line in a list, or `undefined`. */
   describeSession(key: SessionKey): Promise<SessionSummary | undefined>
@@ -49,7 +52,7 @@ export interface SessionStore {
   listApps(): Promise<string[]>
   /** Deletes the session and everything that belongs to it; `false` when it does not exist. */
   deleteSession(key: SessionKey): Promise<boolean>
-  /** Waits in the queue and returns the right to write. `session-busy` after `waitMs`, `aborted` by the signal. */
+  /** Waits for its turn and returns the right to write. `session-busy` after `waitMs`, `aborted` by the signal. */
   acquireLease(key: SessionKey, options?: LeaseOptions): Promise<Lease>
   /**
    * Opens a run in one transaction: the lease, the session if it is new, the run, its message and its first events.
@@ -158,13 +161,16 @@ export interface EraseCounts {
   sessions: number
   messages: number
   runs: number
+  /** Run events. */
   events: number
+  /** Requests to models. */
   requests: number
-  /** Parts of requests that the steps of a run share. */
+  /** Parts of requests that the requests of a session share. */
   requestParts: number
+  /** Messages to runs: answers of persons, and stops. */
   signals: number
-  /** Entries of the journals of runs. */
-  journal: number
+  /** Entries of the logs of sessions. The messages, events, requests and signals are in them. */
+  entries: number
   /** Rows of the ledger of tool calls. */
   toolCalls: number
   observations: number
@@ -173,6 +179,7 @@ export interface EraseCounts {
   /** Versions of artifacts, and the pieces of their contents. */
   artifacts: number
   artifactPieces: number
+  /** Leases that were held. */
   leases: number
   /** Keys of session state and of `user:` state. */
   stateKeys: number
@@ -198,7 +205,7 @@ export interface ExpireOptions {
    * a person does not keep its session.
    */
   sessionsMs?: number
-  /** Deletes run events, requests and signals of the app that are older than this. */
+  /** Empties run events, requests and signals of the app, of runs that ended longer ago than this. */
   runsMs?: number
   /**
    * Deletes the records of model calls of the app whose day ended longer ago than this, at least a day. What they count in

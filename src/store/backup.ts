@@ -159,7 +159,7 @@ function checkCopy(
     return rowOf(
       copy,
       `SELECT (SELECT max(version) FROM lango_schema) AS schemaVersion,
-          (SELECT count(*) FROM lango_sessions) AS sessions, (SELECT count(*) FROM lango_messages) AS messages`,
+          (SELECT count(*) FROM lango_sessions) AS sessions, (SELECT count(*) FROM lango_entries WHERE message_seq IS NOT NULL) AS messages`,
     ) as Pick<BackupReceipt, 'schemaVersion' | 'sessions' | 'messages'>
   } catch (error) {
     throw error instanceof AgentError ? error : damaged(file, messageOf(error))
@@ -208,7 +208,8 @@ async function whileUnused(tools: SqliteTools, target: string, replace: () => Pr
     held.exec('BEGIN EXCLUSIVE')
     const lease = rowOf(
       held,
-      "SELECT max(expires_at) - unixepoch('subsec') * 1000 AS rest FROM lango_leases",
+      `SELECT max(lease_until) - unixepoch('subsec') * 1000 AS rest FROM (
+          SELECT lease_until FROM lango_sessions WHERE app_name <> '' UNION ALL SELECT lease_until FROM lango_leases)`,
     ) as { rest: number | null }
     if (lease.rest !== null && lease.rest > 0) throw hasLease(target, lease.rest)
   } catch (error) {

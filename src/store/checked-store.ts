@@ -150,7 +150,7 @@ class CheckedStore implements SessionStore {
     const check = () => {
       checkKey(key)
       checkName('newSessionId', newSessionId)
-      if (options.throughSeq !== undefined) checkInteger('throughSeq', options.throughSeq, 1)
+      if (options.throughSeq !== undefined) checkInteger('throughSeq', options.throughSeq, 0)
     }
     return checked(check, () => this.#store.forkSession(key, newSessionId, options))
   }

@@ -1,182 +1,146 @@
 /**
- * Leases by tickets, for every store. A writer takes a ticket; the lowest ticket holds the lease, and its number is
- * the fence. An expired ticket is deleted when the lease is granted to the next one, and not before: a holder that
- * was late, and whose lease nobody took, renews it and continues. Waiting tickets are renewed like held ones, so a
- * crashed waiter's ticket expires and the queue keeps moving.
+ * The leases of one open store, and the writers that wait for one. A lease is renewed every third of its time, all of
+ * them with one statement. A holder that was late, and whose lease was not taken, renews it and continues.
+ *
+ * Waiting writers of a session stand in a line, and only the first one attempts to get the lease: first come, first
+ * served. The line is in memory: while a lease is held through another store, the first one polls.
  */
 
 import { within } from '../base/pause.js'
-import { AgentError, invariant } from '../errors.js'
+import { AgentError } from '../errors.js'
+import type { GrantedLease, LeaseRequest, LogLease, RefusingLease } from '../session/log-store.js'
 import type { SessionKey } from '../session/message.js'
 import type { OpenedRun } from '../session/run-store.js'
 import type { Lease, LeaseOptions } from '../session/session-store.js'
+import { isGone, thisProcess } from './lease-process.js'
+import { keyText } from './log/log-rows.js'
+import { Waiter, WaitingLines } from './waiting-lines.js'
 
-/**
- * Where tickets are stored. Whether one has expired is decided by the store's own clock. A ticket that is valid for
- * longer than its time was stored before the clock was set back: it gets its time, counted from when that is noticed.
- */
-export interface TicketStore {
-  /** A new ticket, after all existing ones. */
-  take(key: SessionKey, ttlMs: number): Promise<number>
-  /**
-   * Whether the ticket is the lowest. Deletes lower ones that have expired: their holders find them gone. `isNew` says
-   * that the ticket has just been taken: most are then first.
-   */
-  isFirst(key: SessionKey, ticket: number, isNew: boolean): Promise<boolean>
-  /** Extends tickets by their time, expired ones too, and returns those that still exist. */
-  renew(tickets: readonly number[]): Promise<ReadonlySet<number>>
-  giveBack(key: SessionKey, ticket: number): Promise<void>
+/** The leases of a store. The store's own clock decides when they expire. */
+export interface LeaseTable {
+  /** One attempt. */
+  acquire(key: SessionKey, lease: LeaseRequest): Promise<GrantedLease | RefusingLease>
+  /** Extends leases by their time, expired ones too, and returns the fences of those that still exist. */
+  renew(leases: readonly LogLease[]): Promise<ReadonlySet<number>>
+  release(lease: LogLease): Promise<void>
 }
 
 /**
- * An attempt to open a run. With `seq` it was opened under the ticket; with `ticket` alone it waits for its turn. An
- * `answer` ends the attempt without a lease. `busy`: queued runs come first, and the ticket was given back.
+ * One attempt to open a run. `lease`: it has begun under this lease. `answer`: the outcome without a lease. `busy`: the
+ * session is not free, or other runs come first; the lease if one is the reason.
  */
-export type OpeningAttempt = { ticket: number; seq?: number } | { answer: OpenedRun } | 'busy'
+export type OpeningAttempt =
+  | { lease: GrantedLease; seq: number }
+  | { answer: OpenedRun }
+  | { busy: RefusingLease | undefined }
 
-/** The two ways to open a run: with a new ticket, and with one that had to wait. */
-export interface OpeningAttempts {
-  open(ttlMs: number): Promise<OpeningAttempt>
-  begin(ticket: number): Promise<OpeningAttempt>
-}
-
-/** Takes a ticket in a transaction of the caller's own, or none. */
-type TakeTicket = (ttlMs: number) => Promise<{ ticket: number; isFirst: boolean } | undefined>
+type Refused = Extract<OpeningAttempt, { busy: unknown }>
+type Attempt<T> = (request: LeaseRequest) => Promise<{ done: T } | Refused>
 
 /** The leases and waiters of one open store. */
 export class LeaseHolder {
-  readonly #tickets: TicketStore
+  readonly #table: LeaseTable
   readonly #held = new Set<HeldLease>()
-  readonly #wakers = new Set<() => void>()
+  readonly #lines = new WaitingLines()
   #timer: NodeJS.Timeout | undefined
   /** When the timer fires. */
   #timerAt = Number.POSITIVE_INFINITY
   #closed = false
 
-  constructor(tickets: TicketStore) {
-    this.#tickets = tickets
+  constructor(table: LeaseTable) {
+    this.#table = table
   }
 
-  async acquire(key: SessionKey, options: LeaseOptions): Promise<Lease> {
-    const take = async (ttlMs: number) => ({ ticket: await this.#tickets.take(key, ttlMs), isFirst: false })
-    const lease = await this.#acquire(key, options, take)
-    invariant(lease !== undefined, 'a ticket is always taken')
+  acquire(key: SessionKey, options: LeaseOptions): Promise<Lease> {
+    return this.#inTurn(key, options, false, async request => {
+      const answer = await this.#table.acquire(key, request)
+      return 'fence' in answer ? { done: this.#hold(answer, request.ttlMs) } : { busy: answer }
+    })
+  }
+
+  /** Attempts once before its turn, too: the run may be known, or be queued if it cannot begin. */
+  openRun(
+    key: SessionKey,
+    options: LeaseOptions,
+    attempt: (lease: LeaseRequest) => Promise<OpeningAttempt>,
+  ): Promise<OpenedRun> {
+    return this.#inTurn(key, options, true, async request => {
+      const opened = await attempt(request)
+      if ('busy' in opened) return opened
+      if ('answer' in opened) return { done: opened.answer }
+      return { done: { lease: this.#hold(opened.lease, request.ttlMs), seq: opened.seq } }
+    })
+  }
+
+  /** Releases every lease and wakes every waiter, which then fails. */
+  async close(): Promise<void> {
+    this.#closed = true
+    const released = Promise.allSettled(Array.from(this.#held, lease => lease.abandon()))
+    // A store that does not answer must not block closing; the leases expire by themselves.
+    await within(CLOSE_TIMEOUT_MS, released)
+    this.#lines.wakeAll()
+  }
+
+  /** Makes attempts while it is first in its line, until one succeeds or the time is over. */
+  async #inTurn<T>(
+    key: SessionKey,
+    { ttlMs = 10_000, waitMs = 0, signal }: LeaseOptions,
+    isAtOnce: boolean,
+    attempt: Attempt<T>,
+  ): Promise<T> {
+    const startedAt = performance.now()
+    const name = keyText(key)
+    const waiter = new Waiter()
+    let pollMs = FIRST_POLL_MS
+    try {
+      for (let mayAttempt = isAtOnce; ; mayAttempt = false) {
+        throwIfAborted(signal, key)
+        if (waitMs > 0) this.#lines.join(name, waiter)
+        const first = this.#lines.first(name)
+        let refused: Refused = BEHIND_OTHERS
+        const isFirst = waitMs > 0 ? first === waiter : !first?.isRefused
+        if (isFirst || mayAttempt) {
+          const outcome = await pastGone(attempt, { ttlMs, holder: thisProcess().holder })
+          if ('done' in outcome) return outcome.done
+          refused = outcome
+        }
+        const waitedMs = performance.now() - startedAt
+        if (waitedMs >= waitMs) throw busy(key, waitMs === 0 ? 0 : Math.round(waitedMs), refused)
+        waiter.isRefused = refused.busy !== undefined
+        // The runs that come first need the lease: who begins them may be in the line.
+        if (!waiter.isRefused) this.#lines.leave(name, waiter)
+        const isPolling = !waiter.isRefused || (isFirst && !this.#isHeld(name))
+        await waiter.pause(Math.min(isPolling ? pollMs : waitMs, waitMs - waitedMs), signal)
+        if (isPolling) pollMs = Math.min(pollMs * 2, LONGEST_POLL_MS)
+        if (this.#closed) throw closedWhileWaiting(key)
+        if (waiter.failure) throw waiter.failure
+      }
+    } finally {
+      this.#lines.leave(name, waiter)
+    }
+  }
+
+  #hold(granted: GrantedLease, ttlMs: number): HeldLease {
+    if (this.#closed) {
+      this.#table.release(granted).catch(() => {})
+      throw closedWhileWaiting(granted.key)
+    }
+    const lease: HeldLease = new HeldLease(this.#table, granted, ttlMs, () => this.#forget(lease))
+    this.#held.add(lease)
+    this.#wakeAt(lease.dueAt)
     return lease
   }
 
-  /** Opens a run when its turn has come: when the lease is free, and no queued run comes first. */
-  async openRun(key: SessionKey, options: LeaseOptions, attempts: OpeningAttempts): Promise<OpenedRun> {
-    const { waitMs = 0, signal } = options
-    const deadline = performance.now() + waitMs
-    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
-      const leftBefore = Math.max(0, deadline - performance.now())
-      const opened = await this.#tryToOpen(key, { ...options, waitMs: leftBefore }, attempts)
-      if (opened !== undefined) return opened
-      if (this.#closed) throw closedWhileWaiting(key)
-      const leftMs = deadline - performance.now()
-      if (leftMs <= 0)
-        throw busy(key, waitMs, 'A run that waits for a person, or in the queue, comes first in')
-      await this.#pause(Math.min(pauseMs, leftMs), signal)
-    }
-  }
-
-  /** `undefined` when queued runs come first. */
-  async #tryToOpen(
-    key: SessionKey,
-    options: LeaseOptions,
-    { open, begin }: OpeningAttempts,
-  ): Promise<OpenedRun | undefined> {
-    let attempt: OpeningAttempt = 'busy'
-    const lease = await this.#acquire(key, options, async ttlMs => {
-      attempt = await open(ttlMs)
-      return attempt === 'busy' || 'answer' in attempt
-        ? undefined
-        : { ticket: attempt.ticket, isFirst: attempt.seq !== undefined }
-    })
-    if (lease === undefined) return outcomeOf(attempt)
-    const opened = outcomeOf(attempt, lease)
-    if (opened !== undefined) return opened
-    try {
-      const begun = outcomeOf(await begin(lease.fence), lease)
-      if (begun === undefined || !('lease' in begun)) await lease.release()
-      return begun
-    } catch (error) {
-      await lease.release().catch(() => {})
-      throw error
-    }
-  }
-
-  /** `take` may do more than taking a ticket, and know at once that it is the first. */
-  async #acquire(key: SessionKey, options: LeaseOptions, take: TakeTicket): Promise<Lease | undefined> {
-    const { ttlMs = 10_000, waitMs = 0, signal } = options
-    const deadline = performance.now() + waitMs
-    for (let attempt = 1; ; attempt++) {
-      throwIfAborted(signal, key)
-      const taken = await take(ttlMs)
-      if (taken === undefined) return undefined
-      const { ticket, isFirst } = taken
-      const lease: HeldLease = new HeldLease(this.#tickets, key, ticket, ttlMs, () => this.#forget(lease))
-      this.#held.add(lease)
-      this.#wakeAt(lease.dueAt)
-      try {
-        if (isFirst || (await this.#untilFirst(lease, deadline, options))) return lease
-      } catch (error) {
-        // If that fails as well, the ticket expires by itself; the first error is the one to report.
-        await lease.release().catch(() => {})
-        throw error
-      }
-      if (lease.revoked) throw lease.lost.reason
-      // The ticket expired before it could be renewed: take a new one at the end of the queue, if there is time.
-      // On a machine that stalls this can happen before the first check, so a few attempts are made in any case.
-      if (attempt >= LEAST_ATTEMPTS && performance.now() >= deadline) throw busy(key, waitMs)
-    }
-  }
-
-  /** Returns every ticket and wakes every waiter, which then fails. */
-  async close(): Promise<void> {
-    this.#closed = true
-    const given = Promise.allSettled(Array.from(this.#held, lease => lease.abandon()))
-    // A store that does not answer must not block closing; the tickets expire by themselves.
-    await within(CLOSE_TIMEOUT_MS, given)
-    this.#wakeAll()
-  }
-
-  /** `false` when the ticket was lost while waiting. */
-  async #untilFirst(
-    lease: HeldLease,
-    deadline: number,
-    { waitMs = 0, signal }: LeaseOptions,
-  ): Promise<boolean> {
-    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
-      throwIfAborted(signal, lease.key)
-      if (this.#closed) throw closedWhileWaiting(lease.key)
-      const isNew = pauseMs === FIRST_PAUSE_MS
-      if (await this.#tickets.isFirst(lease.key, lease.fence, isNew)) return true
-      if (lease.lost.aborted) return false
-      const leftMs = deadline - performance.now()
-      if (leftMs <= 0) throw busy(lease.key, waitMs === 0 ? 0 : Math.round(waitMs - leftMs))
-      await this.#pause(Math.min(pauseMs, leftMs), signal)
-    }
-  }
-
-  /** Resolves when the time is over, a lease of this store is released, or the signal fires. */
-  #pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
-    return new Promise(resolve => {
-      const wake = () => {
-        clearTimeout(timer)
-        signal?.removeEventListener('abort', wake)
-        this.#wakers.delete(wake)
-        resolve()
-      }
-      const timer = setTimeout(wake, ms)
-      signal?.addEventListener('abort', wake, { once: true })
-      this.#wakers.add(wake)
-    })
+  #isHeld(name: string): boolean {
+    for (const lease of this.#held) if (lease.name === name) return true
+    return false
   }
 
   #forget(lease: HeldLease): void {
     this.#held.delete(lease)
-    this.#wakeAll()
+    // Who waits for a session that was deleted must not create it again.
+    if (lease.isRevoked && !this.#isHeld(lease.name)) this.#lines.fail(lease.name, lease.lost.reason)
+    else this.#lines.first(lease.name)?.wake()
   }
 
   /** One timer for all leases, for the one that is due first. */
@@ -204,44 +168,52 @@ export class LeaseHolder {
     for (const lease of due) lease.dueAt = Number.POSITIVE_INFINITY
     this.#schedule()
     try {
-      const kept = due.length === 0 ? undefined : await this.#tickets.renew(due.map(({ fence }) => fence))
+      const kept = due.length === 0 ? undefined : await this.#table.renew(due)
       for (const lease of due) lease.answered(kept?.has(lease.fence) ?? false, now)
     } catch {
       for (const lease of due) lease.retry()
     }
     this.#schedule()
   }
-
-  #wakeAll(): void {
-    for (const wake of [...this.#wakers]) wake()
-  }
 }
 
-const LEAST_ATTEMPTS = 3
 /** How long a store may take to answer, at least: its machine may be as busy as this process. */
 const LEAST_ANSWER_MS = 3000
-const FIRST_PAUSE_MS = 4
-const LONGEST_PAUSE_MS = 100
+const FIRST_POLL_MS = 4
+const LONGEST_POLL_MS = 100
 const CLOSE_TIMEOUT_MS = 2000
 
-class HeldLease implements Lease {
+/** Without an attempt: others come first. */
+const BEHIND_OTHERS: Refused = { busy: { holder: '' } }
+
+/** The lease of a process that no longer exists is taken at once. */
+async function pastGone<T>(attempt: Attempt<T>, request: LeaseRequest): Promise<{ done: T } | Refused> {
+  const outcome = await attempt(request)
+  const holder = 'busy' in outcome ? outcome.busy?.holder : undefined
+  return holder !== undefined && isGone(holder) ? attempt({ ...request, gone: holder }) : outcome
+}
+
+class HeldLease implements Lease, LogLease {
   readonly key: SessionKey
+  readonly name: string
   readonly fence: number
   readonly ttlMs: number
   /** When to renew it next; never while it is being renewed. */
   dueAt: number
-  readonly #tickets: TicketStore
+  readonly #table: LeaseTable
   readonly #onEnd: () => void
   readonly #lost = new AbortController()
   #renewedAt = performance.now()
   #deadline: NodeJS.Timeout | undefined
   #ended = false
-  #revoked = false
+  #isMissing = false
+  #isRevoked = false
 
-  constructor(tickets: TicketStore, key: SessionKey, ticket: number, ttlMs: number, onEnd: () => void) {
-    this.#tickets = tickets
+  constructor(table: LeaseTable, { key, fence }: LogLease, ttlMs: number, onEnd: () => void) {
+    this.#table = table
     this.key = key
-    this.fence = ticket
+    this.name = keyText(key)
+    this.fence = fence
     this.ttlMs = ttlMs
     this.#onEnd = onEnd
     this.dueAt = this.#renewedAt + ttlMs / 3
@@ -252,17 +224,17 @@ class HeldLease implements Lease {
     return this.#lost.signal
   }
 
-  /** Whether the ticket was deleted before it expired. */
-  get revoked(): boolean {
-    return this.#revoked
+  /** True if it was deleted before it expired. */
+  get isRevoked(): boolean {
+    return this.#isRevoked
   }
 
-  /** Ends the lease here in any case: a ticket that could not be returned expires by itself. */
+  /** Ends the lease here in any case: one that could not be released in the store expires by itself. */
   async release(): Promise<void> {
     if (this.#ended) return
     this.#end()
     try {
-      await this.#tickets.giveBack(this.key, this.fence)
+      await this.#table.release(this)
     } finally {
       this.#onEnd()
     }
@@ -283,22 +255,28 @@ class HeldLease implements Lease {
   /** The store's answer to a renewal. */
   answered(isKept: boolean, askedAt: number): void {
     if (this.#ended) return
-    if (!isKept) {
-      // A ticket that is gone before its time was deleted, with its session.
-      this.#revoked = this.#leftMs() > 0
+    const isEarly = this.#leftMs() > 0
+    if (!isKept && isEarly && !this.#isMissing) {
+      // The last write may have ended it, and not be answered yet.
+      this.#isMissing = true
+      this.retry()
+    } else if (!isKept) {
+      // A lease that is gone before its time was deleted, with its session.
+      this.#isRevoked = isEarly
       this.#expire(
-        this.#revoked
+        isEarly
           ? 'the session was deleted'
           : 'it expired, and another writer took it or the session was deleted',
       )
-      return
+    } else {
+      this.#isMissing = false
+      this.#renewedAt = askedAt
+      this.dueAt = askedAt + this.ttlMs / 3
+      this.#watch()
     }
-    this.#renewedAt = askedAt
-    this.dueAt = askedAt + this.ttlMs / 3
-    this.#watch()
   }
 
-  /** A renewal failed: the store may be available again before the lease expires. */
+  /** The store did not answer, or is asked again: it may be available before the lease expires. */
   retry(): void {
     this.dueAt = performance.now() + Math.max(1, Math.min(this.ttlMs / 10, this.#leftMs()))
   }
@@ -330,7 +308,7 @@ class HeldLease implements Lease {
     }
     const askedAt = performance.now()
     let isAnswered = false
-    const asking = this.#tickets.renew([this.fence]).then(
+    const asking = this.#table.renew([this]).then(
       kept => {
         isAnswered = true
         this.answered(kept.has(this.fence), askedAt)
@@ -341,7 +319,7 @@ class HeldLease implements Lease {
     if (isAnswered || this.#ended || this.#leftMs() > 0) return
     this.#expire('it could not be renewed in time')
     // The renewal may have succeeded with only its answer missing.
-    this.#tickets.giveBack(this.key, this.fence).catch(() => {})
+    this.#table.release(this).catch(() => {})
   }
 
   #expire(why: string): void {
@@ -381,14 +359,10 @@ function closedWhileWaiting(key: SessionKey): AgentError {
   )
 }
 
-/** What an attempt leads to; `undefined` when it has stored nothing yet. */
-function outcomeOf(attempt: OpeningAttempt, lease?: Lease): OpenedRun | undefined {
-  if (attempt === 'busy') return undefined
-  if ('answer' in attempt) return attempt.answer
-  return attempt.seq === undefined || lease === undefined ? undefined : { lease, seq: attempt.seq }
-}
-
-function busy(key: SessionKey, waitMs: number, why = 'Another writer holds the lease of'): AgentError {
+function busy(key: SessionKey, waitMs: number, refused: Refused): AgentError {
+  const why = refused.busy
+    ? 'Another writer holds the lease of'
+    : 'A run that waits for a person, or in the queue, comes first in'
   const waited = waitMs < 1 ? '' : ` after waiting ${waitMs} ms`
   return new AgentError(
     'session-busy',

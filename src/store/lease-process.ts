@@ -1,5 +1,5 @@
 /**
- * The process that holds a lease, as it is stored with the ticket: `host boot-id pid-namespace pid start-time`. A process
+ * The process that holds a lease, as it is stored with the lease: `host boot-id pid-namespace pid start-time`. A process
  * of the same host, boot and PID namespace can be looked up, so that the lease of one that was killed is free at once
  * instead of when it expires. Whatever cannot be decided counts as alive: then the lease expires as usual.
  */

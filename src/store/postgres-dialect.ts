@@ -1,4 +1,3 @@
-import { PostgresTickets, TICKET_LOCK } from './postgres-tickets.js'
 import { PostgresWords } from './postgres-words.js'
 import { type Dialect, type Statement, sql, type Task } from './sql-database.js'
 
@@ -9,6 +8,7 @@ export class PostgresDialect implements Dialect {
   readonly real = 'DOUBLE PRECISION'
   readonly bytewiseText = 'TEXT COLLATE "C"'
   readonly roomForUpdates = ' WITH (fillfactor = 70)'
+  readonly wideRows = ' WITH (toast_tuple_target = 4080)'
   readonly forUpdate = ' FOR UPDATE'
   readonly forNoKeyUpdate = ' FOR NO KEY UPDATE'
   readonly forKeyShare = ' FOR KEY SHARE'
@@ -21,11 +21,10 @@ export class PostgresDialect implements Dialect {
         FROM json_array_elements(m.tool_calls::json) WITH ORDINALITY AS calls (call, place)
       ) END`
   readonly words = new PostgresWords()
-  readonly tickets = new PostgresTickets(this.now)
   readonly fences = { create: ['CREATE SEQUENCE lango_fences'], take: [], next: "nextval('lango_fences')" }
 
   keyLock(key: string): readonly Statement[] {
-    return [sql(TICKET_LOCK, key)]
+    return [sql(KEY_LOCK, key)]
   }
 
   eachRecord(columns: Readonly<Record<string, string>>): string {
@@ -47,18 +46,15 @@ export class PostgresDialect implements Dialect {
     yield sql(LOCKS[work])
   }
 
-  *lockTickets(name: string): Task<void> {
-    yield sql(TICKET_LOCK, name)
-  }
-
   *lockRows(statement: Statement): Task<void> {
     yield statement
   }
 }
 
+/** Released when the transaction ends, as those of `LOCKS`. */
+const KEY_LOCK = 'SELECT pg_advisory_xact_lock(hashtextextended(?, 1280329301))'
+
 /** Two arbitrary numbers identify a lock; they are the same in every release. */
 export const LOCKS = {
   migration: 'SELECT pg_advisory_xact_lock(1280329301, 1)',
-  requests: 'SELECT pg_advisory_xact_lock_shared(1280329301, 2)',
-  pruning: 'SELECT pg_advisory_xact_lock(1280329301, 2)',
 }

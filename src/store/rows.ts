@@ -30,6 +30,14 @@ export const MESSAGE_COLUMNS = [
   'extra',
 ] as const
 
+/**
+ * The messages of all sessions, for a FROM clause: `session_pk` is the session that a message belongs to, and `seq` its
+ * number there. A sub-select and no view: on PostgreSQL a view reads with the rights of its owner, and would pass by the
+ * policies of the role that asks.
+ */
+export const MESSAGES = `(SELECT message_pk AS session_pk, message_seq AS seq, ${MESSAGE_COLUMNS.join(', ')}
+  FROM lango_entries WHERE message_seq IS NOT NULL)`
+
 const TYPES: Partial<Record<(typeof MESSAGE_COLUMNS)[number], string>> = {
   flags: 'BIGINT',
   tokens: 'BIGINT',

@@ -2,6 +2,7 @@
  * The tables of a store. After the first release a version is never edited: databases record a digest of its statements,
  * and one with another digest is refused. A change of the schema is a new version at the end of the list.
  */
+import { MESSAGE_COLUMNS } from './rows.js'
 import type { Dialect } from './sql-database.js'
 
 /** The statements that make a version of the schema from the one before it. */
@@ -10,10 +11,10 @@ export type SchemaVersion = (dialect: Dialect) => readonly string[]
 export const VERSIONS: readonly SchemaVersion[] = [
   dialect => [
     ...sessions(dialect),
+    ...entries(dialect),
     ...states(dialect),
-    ...leases(dialect),
     ...runs(dialect),
-    ...runRecords(dialect),
+    ...sharedParts(dialect),
     ...toolCalls(dialect),
     ...memory(dialect),
     ...artifacts(dialect),
@@ -22,8 +23,14 @@ export const VERSIONS: readonly SchemaVersion[] = [
   ],
 ]
 
-/** A session may be nested in one of another app, of the same user and id. `call_count` numbers the ledger of tool calls. */
-function sessions({ identity, integer, real, roomForUpdates, joinedOutputs }: Dialect): readonly string[] {
+/**
+ * The row of a session is what its writers lock: it has the counters that number entries, messages, calls and parts of
+ * requests, the lease, and the last write under that lease. No index has a column that changes with every write. A session
+ * may be nested in one of another app, of the same user and id.
+ */
+function sessions(dialect: Dialect): readonly string[] {
+  const { identity, integer, roomForUpdates } = dialect
+  const counter = `${integer} NOT NULL DEFAULT 0`
   return [
     `CREATE TABLE lango_sessions (
       pk ${identity},
@@ -33,41 +40,80 @@ function sessions({ identity, integer, real, roomForUpdates, joinedOutputs }: Di
       nested_in TEXT,
       title TEXT,
       search TEXT NOT NULL,
-      message_count ${integer} NOT NULL,
-      token_total ${integer} NOT NULL,
-      turn_seq ${integer} NOT NULL,
-      call_count ${integer} NOT NULL DEFAULT 0,
+      entry_count ${counter},
+      message_count ${counter},
+      token_total ${counter},
+      turn_seq ${counter},
+      call_count ${counter},
+      part_count ${counter},
+      post_count ${counter},
+      open_runs ${counter},
       created_at ${integer} NOT NULL,
       updated_at ${integer} NOT NULL,
       updated_hour ${integer} NOT NULL,
+      fence ${counter},
+      holder TEXT NOT NULL DEFAULT '',
+      lease_until ${counter},
+      lease_ms ${counter},
+      write_number ${counter},
+      write_digest TEXT NOT NULL DEFAULT '',
+      write_entry ${counter},
+      write_id TEXT NOT NULL DEFAULT '',
       UNIQUE (app_name, user_id, session_id)
     )${roomForUpdates}`,
     // By the hour, so that an append rarely touches it: an index on the moment would be rewritten every time.
     'CREATE INDEX lango_sessions_recent ON lango_sessions (app_name, updated_hour)',
     `CREATE INDEX lango_sessions_nested ON lango_sessions (user_id, session_id, nested_in)
       WHERE nested_in IS NOT NULL`,
-    `CREATE TABLE lango_messages (
+    // Leases of keys that have no session yet.
+    `CREATE TABLE lango_leases (
+      app_name TEXT NOT NULL, user_id TEXT NOT NULL, session_id TEXT NOT NULL, fence ${integer} NOT NULL,
+      holder TEXT NOT NULL, lease_until ${integer} NOT NULL, lease_ms ${integer} NOT NULL,
+      PRIMARY KEY (app_name, user_id, session_id)
+    )`,
+    ...dialect.fences.create,
+  ]
+}
+
+/**
+ * The log of each session. `message_pk` is the session that the message belongs to: that of the log, or one nested in it.
+ * A message that was replaced has no `message_seq` any more. `events` run events are in the entry, the last of which has
+ * the number `event_seq`. `pending` is the call that a post is about, or empty, until the run has recorded the post.
+ */
+function entries({ integer, real, wideRows, joinedOutputs }: Dialect): readonly string[] {
+  const typeOf = (column: (typeof MESSAGE_COLUMNS)[number]) =>
+    column === 'flags' || column === 'tokens' ? integer : column === 'timestamp' ? real : 'TEXT'
+  return [
+    `CREATE TABLE lango_entries (
       session_pk ${integer} NOT NULL,
       seq ${integer} NOT NULL,
-      flags ${integer} NOT NULL,
-      tokens ${integer} NOT NULL,
-      timestamp ${real} NOT NULL,
-      role TEXT NOT NULL,
-      author TEXT,
-      event_id TEXT,
-      long_event_id TEXT,
-      invocation_id TEXT,
-      branch TEXT,
-      content TEXT,
-      tool_calls TEXT,
-      extra TEXT,
-      PRIMARY KEY (session_pk, seq)
-    )`,
-    `CREATE UNIQUE INDEX lango_messages_event ON lango_messages (session_pk, event_id) WHERE event_id IS NOT NULL`,
+      kind TEXT NOT NULL,
+      at ${integer} NOT NULL,
+      run_pk ${integer},
+      message_pk ${integer},
+      message_seq ${integer},
+      events ${integer},
+      event_seq ${integer},
+      version ${integer} NOT NULL,
+      entry_key TEXT,
+      pending TEXT,
+      digest TEXT NOT NULL,
+      salt TEXT,
+      ${MESSAGE_COLUMNS.map(column => `${column} ${typeOf(column)}`).join(', ')},
+      data TEXT,
+      PRIMARY KEY (session_pk, seq),
+      CHECK (role IS NULL OR message_pk IS NOT NULL)
+    )${wideRows}`,
+    `CREATE UNIQUE INDEX lango_entries_message ON lango_entries (message_pk, message_seq)
+      WHERE message_seq IS NOT NULL`,
+    `CREATE UNIQUE INDEX lango_entries_event ON lango_entries (message_pk, event_id)
+      WHERE event_id IS NOT NULL AND message_seq IS NOT NULL`,
+    'CREATE UNIQUE INDEX lango_entries_key ON lango_entries (session_pk, entry_key) WHERE entry_key IS NOT NULL',
+    'CREATE INDEX lango_entries_pending ON lango_entries (run_pk) WHERE pending IS NOT NULL',
     `CREATE VIEW lango_messages_readable AS
-      SELECT s.app_name, s.user_id, s.session_id, m.seq, m.role, m.author, m.timestamp,
+      SELECT s.app_name, s.user_id, s.session_id, m.message_seq AS seq, m.role, m.author, m.timestamp,
         COALESCE(m.content, ${joinedOutputs}) AS content, m.tool_calls, m.extra, m.tokens
-      FROM lango_messages m JOIN lango_sessions s ON s.pk = m.session_pk`,
+      FROM lango_entries m JOIN lango_sessions s ON s.pk = m.message_pk WHERE m.message_seq IS NOT NULL`,
   ]
 }
 
@@ -87,80 +133,47 @@ function states({ integer }: Dialect): readonly string[] {
 }
 
 /**
- * A ticket records its own time, so that one process renews many at once and a clock that was set back is noticed. It
- * names its process, so that the lease of one that was killed is free at once; `holder` is empty where that is unknown.
+ * Runs are stored when they are accepted. One that has not begun keeps its message and input in its own row, because
+ * acceptance is no place in the log, and the events of its acceptance: their numbers are below those of its first entry.
+ * `place` orders the runs of a session, `queue_place` is how far it was from the front of its queue when it was accepted, `after_seq` is the number of messages that the session had when the run began, and
+ * `due_at` is set for runs that were accepted for later. A run that waits between its rounds (`is_between`) ends when the next message
+ * comes. The id of a deleted run is kept for a while.
  */
-function leases({ identity, integer }: Dialect): readonly string[] {
-  return [
-    `CREATE TABLE lango_leases (
-      id ${identity},
-      app_name TEXT NOT NULL,
-      user_id TEXT NOT NULL,
-      session_id TEXT NOT NULL,
-      expires_at ${integer} NOT NULL,
-      ttl_ms ${integer} NOT NULL,
-      holder TEXT NOT NULL
-    )`,
-    'CREATE INDEX lango_leases_line ON lango_leases (app_name, user_id, session_id, id)',
-  ]
-}
-
-/**
- * Runs are stored when they are accepted, with the input that another process needs to execute them. `place` orders the
- * runs of a session. `after_seq` is the number of messages that the session had when the run began; `due_at` is set for runs
- * that were accepted for later. The id of a deleted run is kept for a while.
- */
-function runs({ integer }: Dialect): readonly string[] {
+function runs({ identity, integer, roomForUpdates }: Dialect): readonly string[] {
   return [
     `CREATE TABLE lango_runs (
-      run_id TEXT PRIMARY KEY,
+      pk ${identity},
+      run_id TEXT NOT NULL UNIQUE,
+      session_pk ${integer} NOT NULL,
       app_name TEXT NOT NULL,
-      user_id TEXT NOT NULL,
-      session_id TEXT NOT NULL,
       state TEXT NOT NULL,
-      place ${integer} NOT NULL DEFAULT 0,
+      place ${integer} NOT NULL,
+      queue_place ${integer},
       attempt ${integer} NOT NULL DEFAULT 1,
-      started_at ${integer} NOT NULL,
+      is_between ${integer} NOT NULL DEFAULT 0,
+      accepted_at ${integer} NOT NULL,
       due_at ${integer},
       after_seq ${integer},
+      first_seq ${integer},
+      last_seq ${integer},
+      finish_reason TEXT,
+      events TEXT,
       input TEXT,
       deleted_at ${integer}
-    )`,
-    'CREATE INDEX lango_runs_session ON lango_runs (app_name, user_id, session_id)',
-    `CREATE INDEX lango_runs_unfinished ON lango_runs (app_name, user_id, session_id, place)
-      WHERE state <> 'finished'`,
+    )${roomForUpdates}`,
+    'CREATE INDEX lango_runs_session ON lango_runs (session_pk, place)',
+    `CREATE INDEX lango_runs_unfinished ON lango_runs (app_name, place) WHERE state <> 'finished'`,
     "CREATE INDEX lango_runs_due ON lango_runs (app_name, due_at) WHERE state = 'scheduled'",
     'CREATE INDEX lango_runs_deleted ON lango_runs (deleted_at) WHERE deleted_at IS NOT NULL',
   ]
 }
 
-/**
- * The events, requests, signals and journal of runs. Parts that the requests of a session share are stored once. Indexes by
- * age serve pruning. Sums of counted and estimated tokens are kept by model.
- */
-function runRecords({ identity, integer }: Dialect): readonly string[] {
+/** Parts that the requests of a session share are stored once. Sums of counted and estimated tokens are kept by model. */
+function sharedParts({ integer }: Dialect): readonly string[] {
   return [
-    `CREATE TABLE lango_run_events (
-      run_id TEXT NOT NULL, seq ${integer} NOT NULL, stored_at ${integer} NOT NULL, event TEXT NOT NULL,
-      PRIMARY KEY (run_id, seq)
-    )`,
-    'CREATE INDEX lango_run_events_age ON lango_run_events (stored_at)',
-    `CREATE TABLE lango_run_requests (
-      run_id TEXT NOT NULL, step ${integer} NOT NULL, stored_at ${integer} NOT NULL, record TEXT NOT NULL,
-      PRIMARY KEY (run_id, step)
-    )`,
-    'CREATE INDEX lango_run_requests_age ON lango_run_requests (stored_at)',
     `CREATE TABLE lango_request_parts (
-      id ${identity}, session_pk ${integer} NOT NULL, digest TEXT NOT NULL, part TEXT NOT NULL,
-      UNIQUE (session_pk, digest)
-    )`,
-    `CREATE TABLE lango_run_signals (
-      id ${identity}, run_id TEXT NOT NULL, stored_at ${integer} NOT NULL, signal TEXT NOT NULL
-    )`,
-    'CREATE INDEX lango_run_signals_run ON lango_run_signals (run_id, id)',
-    `CREATE TABLE lango_run_journal (
-      place ${identity}, run_id TEXT NOT NULL, entry_key TEXT NOT NULL, seq ${integer}, entry TEXT NOT NULL,
-      UNIQUE (run_id, entry_key)
+      session_pk ${integer} NOT NULL, number ${integer} NOT NULL, digest TEXT NOT NULL, part TEXT NOT NULL,
+      PRIMARY KEY (session_pk, number)
     )`,
     `CREATE TABLE lango_calibration (
       model TEXT PRIMARY KEY, bytes ${integer} NOT NULL, tokens ${integer} NOT NULL
@@ -168,6 +181,7 @@ function runRecords({ identity, integer }: Dialect): readonly string[] {
   ]
 }
 
+/** An index of the log: the outcome of each call, and the number of each among equal calls of its session. */
 function toolCalls({ integer, roomForUpdates }: Dialect): readonly string[] {
   return [
     `CREATE TABLE lango_tool_calls (
@@ -270,7 +284,7 @@ function spending({ integer, roomForUpdates }: Dialect): readonly string[] {
   const owner = `app_name TEXT NOT NULL, user_id TEXT NOT NULL`
   return [
     `CREATE TABLE lango_usage (
-      id TEXT PRIMARY KEY, ${owner}, session_pk ${integer} NOT NULL, run_id TEXT NOT NULL, kind TEXT NOT NULL,
+      id TEXT PRIMARY KEY, ${owner}, session_pk ${integer} NOT NULL, kind TEXT NOT NULL,
       model TEXT NOT NULL, day ${integer} NOT NULL, calls ${integer} NOT NULL, input_tokens ${integer} NOT NULL,
       output_tokens ${integer} NOT NULL, cached_tokens ${integer} NOT NULL, cache_write_tokens ${integer} NOT NULL,
       reasoning_tokens ${integer} NOT NULL, total_tokens ${integer} NOT NULL, cost ${integer}, budgeted ${integer} NOT NULL

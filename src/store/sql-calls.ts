@@ -5,22 +5,21 @@
  */
 import { defined } from '../base/defined.js'
 import type { SessionKey } from '../session/message.js'
-import type { RunStep, ToolCallChange, ToolCallPlace, ToolCallRecord } from '../session/run-store.js'
+import type { ToolCallChange, ToolCallPlace, ToolCallRecord } from '../session/run-store.js'
 import { storableJson } from './check-input.js'
 import { indexedId } from './rows.js'
 import {
   type Dialect,
+  type Mark,
   numberIn,
   type Row,
   SESSION_KEY,
   type SqlValue,
   type Statement,
   sql,
-  type Task,
   textIn,
 } from './sql-database.js'
 import { restoreText, storableText } from './storable-text.js'
-import { callWithoutFacts } from './store-errors.js'
 
 /** A change as it is stored. */
 export interface CallRow {
@@ -39,7 +38,7 @@ export interface CallRow {
   facts: readonly [string, string, string, string, string, string] | undefined
 }
 
-export function callRows({ runId: own, calls = [] }: RunStep): CallRow[] {
+export function callRows(own: string, calls: readonly ToolCallChange[]): CallRow[] {
   return calls.map(({ id, status, call, result, actions, answer, ordinal, isTakenBack, runId = own }) => ({
     id,
     runId,
@@ -65,56 +64,63 @@ export function callRows({ runId: own, calls = [] }: RunStep): CallRow[] {
   }))
 }
 
-/** Whether a result is kept with that status. */
+/** True if a result is kept with that status. */
 function hasResult(status: ToolCallChange['status']): boolean {
   return status === 'done' || status === 'failed'
 }
 
-/**
- * Applies changes in order; `session` is locked. An attempt is counted unless the last event of the step is stored: then
- * the step is sent again, because its acknowledgement was lost.
- */
-export function* changeCallsTask(
+/** A statement for each change, in order. Its row has the place of the call. */
+export function callStatements(
   { now }: Dialect,
-  session: Row,
+  mark: Mark,
+  own: string,
   rows: readonly CallRow[],
-  lastEvent: readonly [runId: string, seq: number],
-): Task<ToolCallPlace[]> {
-  const pk = numberIn(session, 'pk')
-  const before = numberIn(session, 'call_count')
-  let only: Row | undefined
-  for (const [index, row] of rows.entries()) {
+): Statement[] {
+  return rows.map((row, index) => {
     const { runId, callKey, status, attempt, result, actions, answer, moved, facts } = row
-    const [changed]: readonly Row[] = facts
-      ? yield sql(
-          `INSERT INTO lango_tool_calls (${CALL_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
-            (SELECT count(*) FROM lango_tool_calls WHERE session_pk = ? AND digest = ? AND status <> 'unknown'),
-            ${UNLESS_STORED}, ?, ?, ?, ?, ${now}) ${orChangeCall(now)} ${PLACE_OF_ONE}`,
-          ...[pk, runId, callKey, before + index + 1, ...facts, pk, facts[4]],
-          ...[attempt, ...lastEvent, status, result, actions, answer],
-        )
-      : yield sql(
-          `UPDATE lango_tool_calls SET ${callChanges('c', now)}, ${MOVED_CALL} FROM (SELECT CAST(? AS TEXT) AS status,
-              ${UNLESS_STORED} AS attempt, CAST(? AS TEXT) AS result, CAST(? AS TEXT) AS actions, CAST(? AS TEXT) AS answer,
-              CAST(? AS INTEGER) AS moved) AS c
-            WHERE run_id = ? AND call_key = ? AND session_pk = ? ${PLACE_OF_ONE}`,
-          ...[status, attempt, ...lastEvent, result, actions, answer, moved, runId, callKey, pk],
-        )
-    if (changed === undefined) throw callWithoutFacts(runId, row.id)
-    if (rows.length === 1 && changed.twin === null) only = changed
-  }
-  if (rows.some(({ facts }) => facts))
-    yield sql('UPDATE lango_sessions SET call_count = call_count + ? WHERE pk = ?', rows.length, pk)
-  const places: ToolCallPlace[] = []
-  for (const { id, runId, callKey } of rows) {
-    const [found] = only ? [only] : yield sql(PLACE, runId, callKey, pk)
-    places.push(toPlace(id, found ?? {}))
-  }
-  return places
+    if (!facts)
+      return sql(
+        `UPDATE lango_tool_calls SET ${callChanges('c', now)}, ordinal = COALESCE(c.moved, lango_tool_calls.ordinal)
+          FROM (SELECT s.pk, CAST(? AS TEXT) AS status, CAST(? AS BIGINT) AS attempt, CAST(? AS TEXT) AS result,
+              CAST(? AS TEXT) AS actions, CAST(? AS TEXT) AS answer, CAST(? AS BIGINT) AS moved
+            FROM lango_sessions s WHERE ${mark.text}) AS c
+          WHERE run_id = ? AND call_key = ? AND session_pk = c.pk ${RETURNED_PLACE}`,
+        ...[status, attempt, result, actions, answer, moved, ...mark.parameters, runId, callKey],
+      )
+    return sql(
+      `INSERT INTO lango_tool_calls (${CALL_COLUMNS})
+        SELECT s.pk, CAST(? AS TEXT), CAST(? AS TEXT), s.call_count - CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT),
+          CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), (SELECT count(*) FROM lango_tool_calls e
+            WHERE e.session_pk = s.pk AND e.digest = CAST(? AS TEXT) AND e.status <> 'unknown'),
+          CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ${now}
+        FROM lango_sessions s WHERE ${mark.text}
+        ON CONFLICT (run_id, call_key, session_pk) DO UPDATE SET ${callChanges('excluded', now)} ${RETURNED_PLACE}`,
+      ...[own, callKey, rows.length - 1 - index, ...facts, facts[4]],
+      ...[attempt, status, result, actions, answer, ...mark.parameters],
+    )
+  })
 }
 
+/** The place of a call. `unknown` counts the other unknown calls that equal it: they are rare, and read by themselves. */
+const RETURNED_PLACE = `RETURNING lango_tool_calls.ordinal, lango_tool_calls.attempt, (SELECT count(*) FROM lango_tool_calls u
+  WHERE u.session_pk = lango_tool_calls.session_pk AND u.digest = lango_tool_calls.digest AND u.status = 'unknown'
+    AND u.number <> lango_tool_calls.number) AS unknown`
+
+/** The place of a call as it is now. */
+export function placeStatement(pk: number, { runId, callKey }: CallRow): Statement {
+  return sql(PLACE, runId, callKey, pk)
+}
+
+/** A run that ends with a call that was started has not settled it: its outcome is unknown. */
+export const UNSETTLED = `UPDATE lango_tool_calls SET status = 'unknown' WHERE run_id = ? AND status = 'started'`
+
+/** A copy of a session has unknown calls of the same run: they are not listed. */
 export function callsOfRun(runId: string): Statement {
-  return sql(`${SELECT_CALLS} WHERE run_id = ? ORDER BY session_pk, number`, runId)
+  return sql(
+    `${SELECT_CALLS} WHERE run_id = ? AND session_pk = COALESCE((SELECT r.session_pk FROM lango_runs r WHERE r.run_id = ?),
+      (SELECT min(c.session_pk) FROM lango_tool_calls c WHERE c.run_id = ?)) ORDER BY number`,
+    ...[runId, runId, runId],
+  )
 }
 
 export function unknownCalls({ appName, userId, sessionId }: SessionKey): Statement {
@@ -166,11 +172,11 @@ function answerIn(answer: SqlValue | undefined): Pick<ToolCallRecord, 'answer'> 
   return defined({ answer: (answer ?? undefined) as ToolCallRecord['answer'] })
 }
 
-export const CALL_COLUMNS = `session_pk, run_id, call_key, number, id, call_id, tool, effect, digest, args, ordinal, attempt, status,
+const CALL_COLUMNS = `session_pk, run_id, call_key, number, id, call_id, tool, effect, digest, args, ordinal, attempt, status,
   result, actions, answer, changed_at`
 
 /** The request for a call that is in progress, or over, changes nothing; an attempt that is taken back makes it a request again. */
-export function callChanges(from: string, now: string): string {
+function callChanges(from: string, now: string): string {
   const own = (column: string) => `lango_tool_calls.${column}`
   const unlessIntent = (column: string, value: string) =>
     `${column} = CASE WHEN ${from}.status = 'intent' AND ${from}.attempt = 0 THEN ${own(column)} ELSE ${value} END`
@@ -186,23 +192,7 @@ export function callChanges(from: string, now: string): string {
   ].join(', ')
 }
 
-/** A number, or 0 when an event is stored. */
-const UNLESS_STORED =
-  'CAST(? AS INTEGER) * (1 - (SELECT count(*) FROM lango_run_events WHERE run_id = ? AND seq = ?))'
-
-/** Only a change of a stored call moves it. */
-export const MOVED_CALL = 'ordinal = COALESCE(c.moved, lango_tool_calls.ordinal)'
-
-export function orChangeCall(now: string): string {
-  return `ON CONFLICT (run_id, call_key, session_pk) DO UPDATE SET ${callChanges('excluded', now)}`
-}
-
 const SELECT_CALLS = `SELECT ${CALL_COLUMNS} FROM lango_tool_calls`
-
-/** The place of the only changed call, and the number of the newest other unknown one that equals it. */
-const PLACE_OF_ONE = `RETURNING lango_tool_calls.ordinal, lango_tool_calls.attempt, (SELECT max(u.number) FROM lango_tool_calls u
-  WHERE u.session_pk = lango_tool_calls.session_pk AND u.digest = lango_tool_calls.digest AND u.status = 'unknown'
-    AND u.number <> lango_tool_calls.number) AS twin`
 
 /** A call with the newest other unknown one that equals it. */
 const PLACE = `SELECT c.ordinal, c.attempt, t.run_id AS twin_run, t.id AS twin_id, t.attempt AS twin_attempt,

@@ -11,6 +11,13 @@ export type SqlValue = string | number | null
 
 export type Row = Readonly<Record<string, SqlValue>>
 
+/** How later statements find the session that a write has marked. */
+export interface Mark {
+  /** A condition on `s`. */
+  readonly text: string
+  readonly parameters: readonly SqlValue[]
+}
+
 /** One statement with `?` placeholders. Its text must be one of few: drivers keep it prepared. */
 export interface Statement {
   readonly text: string
@@ -98,6 +105,8 @@ export interface Dialect {
   readonly bytewiseText: string
   /** Reserves space next to rows that change often. */
   readonly roomForUpdates: string
+  /** Keeps a row of up to half a page in one piece: its long texts, stored apart, take as much space and more. */
+  readonly wideRows: string
   /** Locks the rows that are read. */
   readonly forUpdate: string
   /** As `forUpdate`, for rows that are changed and not deleted. */
@@ -119,14 +128,8 @@ export interface Dialect {
   /** Deletes rows that meet a condition: its parameters come first, then the largest number of rows. */
   deleteSome(table: string, condition: string): string
   readonly words: WordIndex
-  readonly tickets: TicketLine
-  /**
-   * A migration excludes others. All writers of requests share theirs; pruning excludes them, so that no request refers to
-   * parts that are being deleted.
-   */
-  lock(work: 'migration' | 'requests' | 'pruning'): Task<void>
-  /** Keeps tickets with a name from being taken. */
-  lockTickets(name: string): Task<void>
+  /** A migration excludes others. */
+  lock(work: 'migration'): Task<void>
   /** Runs a statement that reads rows only to lock them. */
   lockRows(statement: Statement): Task<void>
   /** One counter of the store. `take` is executed before a statement that uses `next`. */
@@ -170,24 +173,6 @@ export interface IndexRow {
   readonly terms: string
 }
 
-/**
- * The line of tickets for the lease of a session. Databases differ in how writers that run at the same time are kept in
- * order.
- */
-export interface TicketLine {
-  /** Takes a ticket after all others of the session. */
-  take(session: SessionNames, ttlMs: number): Statement
-  /** As `TicketStore.isFirst`. */
-  isFirst(database: SqlDatabase, key: SessionKey, ticket: number, isNew: boolean): Promise<boolean>
-  /** Deletes expired tickets before one. True if it is the first then. */
-  succeed(session: SessionNames, ticket: number): Task<boolean>
-  /**
-   * Locks a session for the holder of a ticket, which may be one of another session. `ticket` in the row is null when the
-   * ticket is gone.
-   */
-  lockSession(session: SessionNames, ticket: number, ticketOf: SessionNames): Task<Row | undefined>
-}
-
 /** Sets when a session was last written to. */
 export function touched({ now }: Dialect): string {
   return `updated_at = ${now}, updated_hour = ${now} / ${HOUR_MS}`
@@ -205,25 +190,6 @@ export function sql(text: string, ...parameters: SqlValue[]): Statement {
 /** A write whose second run changes nothing that the first did not. */
 export function repeatableSql(text: string, ...parameters: SqlValue[]): Statement {
   return { text, parameters, repeatable: true }
-}
-
-/**
- * The write of a session under a ticket, or the one that takes it. What sessions share comes last: they wait for it while
- * they hold everything else.
- */
-export function joined(
-  statement: Statement,
-  key: SessionKey,
-  under: { ticket: number; shared?: string | undefined } | 'taking',
-): Statement {
-  const session = JSON.stringify(namesOf(key))
-  if (under === 'taking') return { ...statement, joining: { session, order: `1${session}` } }
-  const { ticket, shared } = under
-  const number = String(ticket).padStart(16, '0')
-  return {
-    ...statement,
-    joining: { session, order: shared === undefined ? `0${number}` : `2${shared} ${number}` },
-  }
 }
 
 /** The number in a column that is never null. */

@@ -2,11 +2,13 @@
  * Erasing a user and deleting by age. Both hold to this:
  *
  * - A session is detached first, in one transaction: its row loses app, user, id and title, and its runs become ids
- *   without an owner. From then on nobody can read it or write to it, and a run in progress is refused.
+ *   without an owner. From then on it can neither be read nor be written to, and a run in progress is refused.
  * - Its rows are deleted afterwards, in slices that take a few milliseconds each, with the event loop free between them.
+ *   Messages of a nested session in the log of an outer one that stays are emptied: the entries of a log have no gap.
  * - What a crash leaves is found by its detached row and is deleted by the next erasure or expiry.
  */
 import { setTimeout as sleep, setImmediate as yieldToEventLoop } from 'node:timers/promises'
+import type { EntryKind } from '../session/log-store.js'
 import type { SessionKey } from '../session/message.js'
 import type { RunStore } from '../session/run-store.js'
 import type {
@@ -18,15 +20,18 @@ import type {
   UserKey,
 } from '../session/session-store.js'
 import { lastDayBefore } from '../session/spending.js'
+import { MESSAGE_COLUMNS } from './rows.js'
 import {
   DAY_MS,
   type Dialect,
   HOUR_MS,
   numberIn,
+  type Row,
   type SqlDatabase,
   type SqlValue,
   type Statement,
   sql,
+  type Task,
   textIn,
 } from './sql-database.js'
 import {
@@ -37,10 +42,10 @@ import {
   detachUserTask,
   forgetRuns,
   idleStatement,
+  logsIn,
   NOTHING,
   OWNER,
   PERSONAL_TABLES,
-  tablesOf,
 } from './sql-detach.js'
 import { expireUsage } from './sql-spending.js'
 
@@ -72,7 +77,7 @@ const MOST_PASSES = 100
 export async function deleteSession(database: SqlDatabase, key: SessionKey): Promise<boolean> {
   const detached = await database.write(() => detachSessionTask(database.dialect, key))
   await new Eraser(database).deleteDetached(detached, noCounts())
-  const isDeleted = detached.some(({ pk, nestedApp }) => pk > 0 && nestedApp === '')
+  const isDeleted = detached.length > 0
   // The text must not stay readable in the log either.
   if (isDeleted) await emptyLog(database)
   return isDeleted
@@ -93,7 +98,7 @@ function noCounts(): EraseCounts {
     requests: 0,
     requestParts: 0,
     signals: 0,
-    journal: 0,
+    entries: 0,
     toolCalls: 0,
     observations: 0,
     indexed: 0,
@@ -151,7 +156,8 @@ function clockStatement({ now }: Dialect, appName: string): Statement {
       SELECT max(stored.at) FROM (
         SELECT max(updated_hour) * ${HOUR_MS} AS at FROM lango_sessions
           WHERE app_name = ? AND updated_hour < (${now} - ${DAY_MS}) / ${HOUR_MS}
-        UNION ALL SELECT max(stored_at) FROM lango_run_events WHERE stored_at < ${now} - ${DAY_MS}
+        UNION ALL SELECT newest.at FROM (SELECT accepted_at AS at FROM lango_runs
+          WHERE accepted_at < ${now} - ${DAY_MS} ORDER BY pk DESC LIMIT 1) AS newest
       ) AS stored
     ) AS newest FROM (SELECT ${now} AS now) AS clock`,
     appName,
@@ -187,13 +193,13 @@ class Eraser {
   /** Deletes what there is now, and counts it. */
   async erasePass({ appName, userId }: UserKey): Promise<EraseCounts> {
     const counts = noCounts()
-    // Leases first: appends lock their ticket before the session, and the order must be the same.
     for (const { kind, table, belongsTo } of PERSONAL_TABLES)
       if (belongsTo === 'user') counts[kind] += await this.#deleteRows(table, belongsTo, appName, userId)
     const nestedApps = new Set<string>()
-    for (let detached = [NOTHING]; detached.length > 0; ) {
+    for (let left = true; left; ) {
       const { dialect } = this.#database
-      detached = await this.#database.write(() => detachUserTask(dialect, appName, userId))
+      const detached = await this.#database.write(() => detachUserTask(dialect, appName, userId))
+      left = detached.length > 0
       for (const { nestedApp } of detached) if (nestedApp !== '') nestedApps.add(nestedApp)
       await this.deleteDetached(detached, counts)
     }
@@ -225,15 +231,11 @@ class Eraser {
 
   /** Finishes erasures that were interrupted. */
   async deleteLeftovers(): Promise<void> {
-    for (let found = 1; found > 0; ) {
-      const sessions = await this.#database.run(detachedSessions(this.#database.dialect))
-      const runs = await this.#database.run(sql(DETACHED_RUNS))
-      const left = [
-        ...sessions.map(row => ({ ...NOTHING, pk: numberIn(row, 'pk') })),
-        { ...NOTHING, runIds: runs.map(row => textIn(row, 'run_id')) },
-      ]
-      await this.deleteDetached(left, noCounts())
-      found = sessions.length + runs.length
+    for (let left = true; left; ) {
+      const found = await this.#database.run(detachedSessions(this.#database.dialect))
+      const sessions = found.map(row => ({ ...NOTHING, pk: numberIn(row, 'pk'), logs: logsIn(row) }))
+      await this.deleteDetached(sessions, noCounts())
+      left = sessions.length > 0
     }
     await this.#database.run(forgetRuns(this.#database.dialect))
   }
@@ -248,29 +250,55 @@ class Eraser {
 
   /** Deletes the rows of what was detached, in slices, and counts them. */
   async deleteDetached(detached: readonly Detached[], counts: EraseCounts): Promise<void> {
-    for (const { pk, runIds, leases } of detached) {
+    for (const { pk, logs, runs, events, leases } of detached) {
       counts.leases += leases
-      counts.runs += runIds.length
+      counts.runs += runs
+      counts.events += events
+      for (const log of logs) await this.#emptyMessages(log, pk, counts)
       // Before the documents, by which they are found.
-      if (pk > 0) await this.#database.dialect.words.removeSession(this.#database, pk)
+      await this.#database.dialect.words.removeSession(this.#database, pk)
       for (const { kind, table, belongsTo } of PERSONAL_TABLES) {
-        if (belongsTo === 'session' && pk > 0) counts[kind] += await this.#deleteRows(table, belongsTo, pk)
-        if (belongsTo !== 'run') continue
-        for (const runId of runIds) counts[kind] += await this.#deleteRows(table, belongsTo, runId)
+        if (belongsTo !== 'session') continue
+        counts[kind] +=
+          table === 'lango_entries'
+            ? await this.#deleteEntries(pk, counts)
+            : await this.#deleteRows(table, belongsTo, pk)
       }
-      if (pk === 0) continue
       await this.#database.run(sql('DELETE FROM lango_sessions WHERE pk = ?', pk))
       counts.sessions += 1
     }
   }
 
-  /** Slices grow and shrink with the time that they take: rows have any size. */
-  async #deleteRows(
-    table: string,
-    belongsTo: keyof typeof OWNER,
-    ...owner: readonly SqlValue[]
-  ): Promise<number> {
+  /** Empties the messages of a session in the log of another one. */
+  async #emptyMessages(log: number, pk: number, counts: EraseCounts): Promise<void> {
+    const { dialect } = this.#database
+    const [session] = await this.#database.run(
+      sql('SELECT entry_count FROM lango_sessions WHERE pk = ?', log),
+    )
+    for (let after = 0; after < numberIn(session, 'entry_count'); after += EMPTIED_AT_ONCE) {
+      const slice = { log, pk, after, through: after + EMPTIED_AT_ONCE }
+      for (const row of await this.#database.write(() => emptyTask(dialect, slice))) addEntry(counts, row)
+      await yieldToEventLoop()
+    }
+  }
+
+  async #deleteEntries(pk: number, counts: EraseCounts): Promise<number> {
+    const text = `${this.#database.dialect.deleteSome('lango_entries', OWNER.session)}
+      RETURNING kind, message_seq, events`
+    return this.#deleteSlices(text, [pk], row => addEntry(counts, row))
+  }
+
+  #deleteRows(table: string, belongsTo: keyof typeof OWNER, ...owner: readonly SqlValue[]): Promise<number> {
     const text = `${this.#database.dialect.deleteSome(table, OWNER[belongsTo])} RETURNING 1 AS gone`
+    return this.#deleteSlices(text, owner)
+  }
+
+  /** Slices grow and shrink with the time that they take: rows have any size. */
+  async #deleteSlices(
+    text: string,
+    owner: readonly SqlValue[],
+    onRow: (row: Row) => void = () => {},
+  ): Promise<number> {
     for (let deleted = 0; ; ) {
       const started = performance.now()
       const limit = this.#sliceRows
@@ -280,12 +308,50 @@ class Eraser {
       else if (tookMs < SLICE_MS / 4 && rows.length === limit)
         this.#sliceRows = Math.min(MOST_ROWS, limit * 2)
       deleted += rows.length
+      rows.forEach(onRow)
       await yieldToEventLoop()
       if (rows.length < limit) return deleted
     }
   }
 }
 
+/** Counts the content of an entry. */
+function addEntry(counts: EraseCounts, row: Row): void {
+  const kind = textIn(row, 'kind')
+  if (row.message_seq !== null) counts.messages += 1
+  counts.events += numberIn(row, 'events')
+  if (kind === 'request') counts.requests += 1
+  if (POSTS.has(kind)) counts.signals += 1
+}
+
+const POSTS: ReadonlySet<string> = new Set<EntryKind>(['reply', 'stop', 'steer'])
+
+interface EmptiedSlice {
+  log: number
+  /** The session whose messages are emptied. */
+  pk: number
+  after: number
+  through: number
+}
+
+/** Returns the kinds and counts of the entries. */
+function* emptyTask(dialect: Dialect, { log, pk, after, through }: EmptiedSlice): Task<readonly Row[]> {
+  yield sql(`SELECT pk FROM lango_sessions WHERE pk = ?${dialect.forUpdate}`, log)
+  const slice = [log, after, through, pk]
+  const held = yield sql(`SELECT kind, message_seq, events FROM lango_entries ${OF_SLICE}`, ...slice)
+  if (held.length > 0) yield sql(`UPDATE lango_entries SET ${EMPTIED} ${OF_SLICE}`, ...slice)
+  return held
+}
+
+const OF_SLICE = 'WHERE session_pk = ? AND seq > ? AND seq <= ? AND message_pk = ?'
+const EMPTIED = [
+  ...MESSAGE_COLUMNS,
+  ...['message_pk', 'message_seq', 'data', 'salt', 'events', 'event_seq', 'pending'],
+]
+  .map(column => `${column} = NULL`)
+  .join(', ')
+
+const EMPTIED_AT_ONCE = 500
 const SLICE_MS = 10
 const LEAST_ROWS = 4
 const MOST_ROWS = 1000
@@ -296,13 +362,9 @@ const OWN_SESSION =
 /** Copies that nobody completed within a day belong to a process that is gone. */
 function detachedSessions({ now }: Dialect): Statement {
   return sql(
-    `SELECT pk FROM lango_sessions WHERE app_name = '' AND (
+    `SELECT pk, nested_in FROM lango_sessions WHERE app_name = '' AND (
       user_id = '' OR (user_id = ? AND created_at < ${now} - ${DAY_MS})
     ) LIMIT 50`,
     COPYING.userId,
   )
 }
-
-const DETACHED_RUNS = `SELECT run_id FROM lango_runs r WHERE deleted_at IS NOT NULL AND (${tablesOf('run')
-  .map(table => `EXISTS (SELECT 1 FROM ${table} t WHERE t.run_id = r.run_id)`)
-  .join(' OR ')}) LIMIT 50`

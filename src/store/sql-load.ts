@@ -3,7 +3,7 @@ import { effectiveLimits, type Truncated, tokenBudgetTruncate } from '../session
 import type { Session, SessionKey, StoredMessage } from '../session/message.js'
 import type { LoadOptions } from '../session/session-store.js'
 import { titleIn } from './listing.js'
-import { MESSAGE_COLUMNS, rowToMessage, STARTS_TURN } from './rows.js'
+import { MESSAGE_COLUMNS, MESSAGES, rowToMessage, STARTS_TURN } from './rows.js'
 import { numberIn, type Row, type Statement, sql, type Task } from './sql-database.js'
 import { readState } from './sql-state.js'
 import { sessionNotFound } from './store-errors.js'
@@ -102,13 +102,12 @@ export function sourceOf(row: Row): TailSource {
   }
 }
 
-const TOKENS_AFTER =
-  'SELECT COALESCE(sum(tokens), 0) AS later_tokens FROM lango_messages WHERE session_pk = ? AND seq > ?'
-const TURN_BEFORE = `SELECT seq AS turn_before FROM lango_messages WHERE session_pk = ? AND seq <= ?
+const TOKENS_AFTER = `SELECT COALESCE(sum(tokens), 0) AS later_tokens FROM ${MESSAGES} AS lango_messages WHERE session_pk = ? AND seq > ?`
+const TURN_BEFORE = `SELECT seq AS turn_before FROM ${MESSAGES} AS lango_messages WHERE session_pk = ? AND seq <= ?
   AND flags & ${STARTS_TURN} <> 0 ORDER BY seq DESC LIMIT 1`
 const FIND_BEFORE = `SELECT pk, message_count, token_total, turn_seq, created_at, updated_at, title,
-    (SELECT COALESCE(sum(tokens), 0) FROM lango_messages WHERE session_pk = pk AND seq > ?) AS later_tokens,
-    CASE WHEN turn_seq > ? THEN (SELECT seq FROM lango_messages WHERE session_pk = pk AND seq <= ?
+    (SELECT COALESCE(sum(tokens), 0) FROM ${MESSAGES} AS lango_messages WHERE session_pk = pk AND seq > ?) AS later_tokens,
+    CASE WHEN turn_seq > ? THEN (SELECT seq FROM ${MESSAGES} AS lango_messages WHERE session_pk = pk AND seq <= ?
       AND flags & ${STARTS_TURN} <> 0 ORDER BY seq DESC LIMIT 1) END AS turn_before
   FROM lango_sessions WHERE ${SESSION_KEY}`
 
@@ -201,5 +200,5 @@ export class Tail {
   }
 }
 
-const READ_OLDER = `SELECT seq, ${MESSAGE_COLUMNS.join(', ')} FROM lango_messages
+const READ_OLDER = `SELECT seq, ${MESSAGE_COLUMNS.join(', ')} FROM ${MESSAGES} AS lango_messages
   WHERE session_pk = ? AND seq < ? ORDER BY seq DESC LIMIT ?`

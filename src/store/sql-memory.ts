@@ -20,7 +20,7 @@ import type {
   TermCounts,
 } from '../session/session-memory.js'
 import { joinUsage, memoryUsage } from '../session/session-memory.js'
-import { MESSAGE_COLUMNS, rowToMessage } from './rows.js'
+import { MESSAGE_COLUMNS, MESSAGES, rowToMessage } from './rows.js'
 import {
   type Dialect,
   namesOf,
@@ -135,7 +135,7 @@ export class SqlMemory implements SessionMemory {
 
   async readMessages(key: SessionKey, seqs: readonly number[]): Promise<StoredMessage[]> {
     const text = `SELECT m.seq, ${MESSAGE_COLUMNS.map(column => `m.${column}`).join(', ')}
-      FROM lango_sessions s JOIN lango_messages m ON m.session_pk = s.pk
+      FROM lango_sessions s JOIN ${MESSAGES} AS m ON m.session_pk = s.pk
         AND m.seq ${this.#database.dialect.among('BIGINT')}
       WHERE ${SESSION_KEY} ORDER BY m.seq`
     const rows = await this.#database.run(sql(text, JSON.stringify(seqs), ...namesOf(key)))
@@ -173,25 +173,17 @@ function readLog(row: Row | undefined): ObservationLog | undefined {
 }
 
 /**
- * Locks the memory of a session, which is created on first use. The session cannot be deleted meanwhile. The ticket comes
- * first, as in an append.
+ * Locks the memory of a session, which is created on first use. The session cannot be deleted meanwhile, and, with a
+ * fence, its lease cannot end.
  */
 function* lockTask(dialect: Dialect, key: SessionKey, fence?: number): Task<Row> {
-  const { forKeyShare, forUpdate } = dialect
-  const ticket =
-    fence === undefined
-      ? []
-      : yield sql(
-          `SELECT s.id FROM lango_leases s WHERE s.id = ? AND ${SESSION_KEY}${forKeyShare}`,
-          fence,
-          ...namesOf(key),
-        )
+  const { forKeyShare, forNoKeyUpdate, forUpdate } = dialect
   const [session] = yield sql(
-    `SELECT s.pk FROM lango_sessions s WHERE ${SESSION_KEY}${forKeyShare}`,
+    `SELECT s.pk, s.fence FROM lango_sessions s WHERE ${SESSION_KEY}${fence === undefined ? forKeyShare : forNoKeyUpdate}`,
     ...namesOf(key),
   )
   if (session === undefined) throw sessionNotFound(key)
-  if (fence !== undefined && ticket.length === 0) throw leaseLost(key, fence)
+  if (fence !== undefined && numberIn(session, 'fence') !== fence) throw leaseLost(key, fence)
   const pk = numberIn(session, 'pk')
   const read = `SELECT * FROM lango_memory WHERE session_pk = ?${forUpdate}`
   const [memory] = yield sql(read, pk)

@@ -1,70 +1,184 @@
+/** Runs over the log: their rows, and what is derived from their entries. */
+import { randomUUID } from 'node:crypto'
+import { defined } from '../base/defined.js'
+import type { Appended, LogWrite, NewEntry } from '../session/log-store.js'
 import type { SessionKey } from '../session/message.js'
 import type {
   AppRunsQuery,
+  DueQuery,
   PendingSignal,
   PrunedCounts,
   PruneOptions,
   QueuedRun,
+  ReleasedRuns,
   ResumableRun,
+  RunBegin,
   RunEventRecord,
+  RunRequest,
+  RunResume,
   RunSignal,
-  RunState,
+  RunStep,
   RunStore,
   RunSummary,
+  SavedStep,
   ToolCallRecord,
   UnfinishedQuery,
 } from '../session/run-store.js'
-import type { CalibrationStore, Observation } from '../session/session-store.js'
-import { storableJson } from './check-input.js'
-import { callsOfRun, rowToCall, unknownCalls } from './sql-calls.js'
+import type { CalibrationStore } from '../session/session-store.js'
+import { appendEventsTask, countRequestTask } from './log/late-events.js'
+import { inputIn } from './log/read-log.js'
+import type { SqlLog } from './log/sql-log.js'
+import { type PackedRequests, RequestParts, readRequests } from './request-parts.js'
+import { eventsStatement, readEventRows, resumableFrom, resumableStatements } from './run-entries.js'
 import {
-  numberIn,
-  type Row,
-  type SqlDatabase,
-  type SqlValue,
-  type Statement,
-  sql,
-  type Task,
-  textIn,
-} from './sql-database.js'
-import { type EventRow, eventRows, insertEvents, readEventRows } from './sql-event-rows.js'
-import { readResumableTask } from './sql-journal.js'
-import { pruneRuns } from './sql-prune.js'
-import {
-  endQueuedTask,
-  QUEUE_PLACE,
+  appRunsStatement,
+  dueStatement,
+  findRunsStatement,
+  listRunsStatement,
   queuedStatement,
+  releaseTask,
   rowToQueued,
-  unfinishedConditions,
-} from './sql-queue.js'
-import { findRun, isDeleted, readRequestsTask, saveRequestTask } from './sql-requests.js'
-import type { SqlTickets } from './sql-tickets.js'
-import { runHasEnded, runOfAnotherSession } from './store-errors.js'
+  rowToSummary,
+  unfinishedStatement,
+} from './run-rows.js'
+import { callsOfRun, rowToCall, unknownCalls } from './sql-calls.js'
+import { numberIn, type Row, type SqlDatabase, sql, textIn } from './sql-database.js'
+import { alsoOf, changesCallsAlone, isProgress, stepEntries } from './step-entries.js'
+import { leaseLost, noSuchRun, runOfAnotherSession, storeIsBusy } from './store-errors.js'
 
-/** What is loaded on use. */
-type RunWrites = Required<Pick<RunStore, 'saveStep' | 'resumeRun' | 'releaseDue'>>
-
-/** Run events, requests and signals in tables of their own. */
 export class SqlRuns implements RunStore {
-  readonly saveStep: RunWrites['saveStep']
-  readonly resumeRun: RunWrites['resumeRun']
-  readonly releaseDue: RunWrites['releaseDue']
-  readonly #tickets: SqlTickets
   readonly #database: SqlDatabase
-  readonly #now: string
+  readonly #log: SqlLog
+  readonly #parts: RequestParts
+  /** Runs that were continued here after a crash and have made no progress since: their next step resets the attempts. */
+  readonly #retried = new Set<string>()
+  /** Runs that began here and of which no call has begun. */
+  readonly #settled = new Set<string>()
 
-  constructor(database: SqlDatabase, tickets: SqlTickets, { saveStep, resumeRun, releaseDue }: RunWrites) {
+  constructor(database: SqlDatabase, log: SqlLog) {
     this.#database = database
-    this.#tickets = tickets
-    this.saveStep = saveStep
-    this.resumeRun = resumeRun
-    this.releaseDue = releaseDue
-    this.#now = database.dialect.now
+    this.#log = log
+    this.#parts = new RequestParts(database)
+  }
+
+  /** A run has begun in this process, in a session with so many parts of requests. */
+  noteBegun(key: SessionKey, runId: string, partCount: number): void {
+    this.#parts.noteCount(key, partCount)
+    this.#settled.add(runId)
+    const [oldest] = this.#settled
+    if (this.#settled.size > MOST_SETTLED && oldest !== undefined) this.#settled.delete(oldest)
+  }
+
+  async saveStep(step: RunStep): Promise<SavedStep> {
+    const { key, runId, fence, requests = [], calls = [] } = step
+    const isRetried = this.#retried.has(runId)
+    if (calls.some(({ status }) => status === 'started')) this.#settled.delete(runId)
+    const facts = { isRetried, isSettled: this.#settled.has(runId) }
+    const write = {
+      key,
+      runId,
+      under: { fence, number: 'next' },
+      entries: stepEntries(step),
+      mayHaveEnded: changesCallsAlone(step),
+      also: alsoOf(step, facts),
+    } as const
+    const appended = await this.#append(write, requests)
+    if ((isRetried && isProgress(step)) || step.release) this.#retried.delete(runId)
+    if (step.release) {
+      this.#parts.forgetRun(runId)
+      this.#settled.delete(runId)
+    }
+    return defined({
+      seq: step.message && appended.messageSeqs[0],
+      calls: step.calls && (appended.calls ?? []),
+    })
+  }
+
+  async #append(write: LogWrite, requests: readonly RunRequest[]): Promise<Appended> {
+    if (requests.length === 0) return this.#log.append(write)
+    return this.#storeRequests(write.key, write.runId ?? '', requests, async ({ entries, parts }) => {
+      const also = { ...write.also, ...defined({ parts }) }
+      const appended = await this.#log.tryAppend({ ...write, entries: [...entries, ...write.entries], also })
+      return 'partCount' in appended ? undefined : appended
+    })
+  }
+
+  /** Stores requests with the parts that the session does not have yet. `store`: `undefined` when it has others. */
+  #storeRequests<T>(
+    key: SessionKey,
+    runId: string,
+    requests: readonly RunRequest[],
+    store: (packed: PackedRequests) => Promise<T | undefined>,
+  ): Promise<T> {
+    return this.#parts.inTurn(key, async () => {
+      for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt += 1) {
+        const packed = await this.#parts.pack(key, runId, requests)
+        const stored = await store(packed)
+        if (stored !== undefined) {
+          this.#parts.stored(key, runId, packed)
+          return stored
+        }
+        this.#parts.forget(key)
+      }
+      throw storeIsBusy(key)
+    })
+  }
+
+  async begin({
+    key,
+    runId,
+    fence,
+    message,
+    events,
+    input,
+    alone = false,
+  }: RunBegin): Promise<{ seq: number } | undefined> {
+    const kept = input ?? (await this.#inputOf(runId))
+    const entry: NewEntry = {
+      kind: 'begun',
+      runId,
+      message,
+      events,
+      ...(kept ? { data: { input: kept } } : {}),
+    }
+    const under = { fence }
+    const begun = await this.#log.begin(runId, { key, runId, under, entries: [entry] }, { alone })
+    const [seq] = begun?.messageSeqs ?? []
+    return seq === undefined ? undefined : { seq }
+  }
+
+  async #inputOf(runId: string): Promise<RunBegin['input']> {
+    const [row] = await this.#database.run(
+      sql("SELECT input FROM lango_runs WHERE run_id = ? AND state = 'queued'", runId),
+    )
+    return row && inputIn(row).input
+  }
+
+  async resumeRun({ key, runId, fence, events }: RunResume): Promise<{ attempt: number } | undefined> {
+    const [row] = await this.#database.run(sql(READ_STATE, runId, key.appName, key.userId, key.sessionId))
+    if (numberIn(row, 'fence') !== fence) throw leaseLost(key, fence)
+    const state = textIn(row, 'state')
+    if (state !== 'running' && state !== 'waiting' && state !== 'handover') return undefined
+    const isAfterCrash = state === 'running'
+    await this.#log.append({
+      key,
+      runId,
+      under: { fence },
+      entries: [{ kind: 'attempt', runId, events }],
+      also: { run: { runId, state: 'running', ...(isAfterCrash ? { attempts: 'count' } : {}) } },
+    })
+    // Another process may have stored requests since this one did.
+    this.#parts.forgetRun(runId)
+    const attempt = numberIn(row, 'attempt') + (isAfterCrash ? 1 : 0)
+    if (attempt > 1) this.#retried.add(runId)
+    return { attempt }
   }
 
   async appendEvents(key: SessionKey, runId: string, events: readonly RunEventRecord[]): Promise<void> {
-    const rows = eventRows(events, { key, runId })
-    await this.#database.write(() => this.appendTask(key, runId, rows))
+    const { dialect } = this.#database
+    const id = `late.${randomUUID()}`
+    const outcome = await this.#database.write(() => appendEventsTask(dialect, { key, runId, events, id }))
+    if (outcome === 'another-session') throw runOfAnotherSession(runId)
   }
 
   async readEvents(
@@ -72,51 +186,35 @@ export class SqlRuns implements RunStore {
     options: { afterSeq?: number; limit?: number } = {},
   ): Promise<RunEventRecord[]> {
     const { afterSeq = -1, limit = 1000 } = options
-    const rows = await this.#database.run(
-      sql(
-        `SELECT seq, event, (SELECT session_id FROM lango_runs WHERE run_id = ?) AS session_id
-          FROM lango_run_events WHERE run_id = ? AND seq > ? ORDER BY seq LIMIT ?`,
-        runId,
-        runId,
-        afterSeq,
-        limit,
-      ),
-    )
-    return readEventRows(this.#database, runId, rows)
+    return readEventRows(await this.#database.run(eventsStatement(runId, afterSeq, limit)), {
+      runId,
+      afterSeq,
+      limit,
+    })
   }
 
   async findRun(runId: string): Promise<RunSummary | undefined> {
-    const [row] = await this.#database.run(findRunStatement(runId))
-    return row && rowToSummary(row)
+    return (await this.findRuns([runId]))[0]
   }
 
   async findRuns(runIds: readonly string[]): Promise<RunSummary[]> {
-    const { eachValue } = this.#database.dialect
-    const rows = await this.#database.run(
-      sql(
-        `${SUMMARY} WHERE r.run_id IN (SELECT value FROM ${eachValue}) AND r.deleted_at IS NULL`,
-        JSON.stringify(runIds),
-      ),
-    )
+    const rows = await this.#database.run(findRunsStatement(this.#database.dialect, runIds))
     return rows.map(rowToSummary)
   }
 
   async listRuns(key: SessionKey, options: { limit?: number } = {}): Promise<RunSummary[]> {
-    const names = [key.appName, key.userId, key.sessionId]
-    const rows = await this.#database.run(listRunsStatement(names, options.limit ?? 50))
+    const rows = await this.#database.run(listRunsStatement(key, options.limit ?? 50))
     return rows.map(rowToSummary)
   }
 
   async listAppRuns(query: AppRunsQuery): Promise<RunSummary[]> {
-    const rows = await this.#database.run(appRunsStatement(query))
-    return rows.map(rowToSummary)
+    return (await this.#database.run(appRunsStatement(query))).map(rowToSummary)
   }
 
   async listUnfinished(query: UnfinishedQuery): Promise<RunSummary[]> {
-    const gone = query.abandoned ? await this.#tickets.goneHolders() : []
-    const { text, parameters } = unfinishedConditions(this.#database.dialect, query, gone)
-    const rows = await this.#database.run(sql(`${SUMMARY} WHERE ${text}`, ...parameters))
-    return rows.map(rowToSummary)
+    const gone = query.abandoned ? await this.#log.goneHolders() : []
+    const statement = unfinishedStatement(this.#database.dialect, query, gone)
+    return (await this.#database.run(statement)).map(rowToSummary)
   }
 
   async listQueued(key: SessionKey, { limit = 100 }: { limit?: number } = {}): Promise<QueuedRun[]> {
@@ -124,12 +222,31 @@ export class SqlRuns implements RunStore {
     return rows.flatMap(row => rowToQueued(key, row))
   }
 
+  /** One write for each run: it gets its place in the queue of its session. */
+  async releaseDue(query: DueQuery): Promise<ReleasedRuns> {
+    const { appName, runId, limit = 100 } = query
+    const released: { runId: string; key: SessionKey }[] = []
+    const found = await this.#database.run(dueStatement(this.#database.dialect, query))
+    for (const [index, row] of found.entries()) {
+      const dueInMs = numberIn(row, 'due_in')
+      const isDue = runId !== undefined || dueInMs <= 0
+      if (!isDue || index >= limit) return { released, nextInMs: Math.max(0, dueInMs) }
+      const key = { appName, userId: textIn(row, 'user_id'), sessionId: textIn(row, 'session_id') }
+      const run = { runId: textIn(row, 'run_id'), key }
+      const isReleased = await this.#database.write(() =>
+        releaseTask(this.#database.dialect, run.runId, numberIn(row, 'session_pk')),
+      )
+      if (isReleased) released.push(run)
+    }
+    return { released }
+  }
+
   async endQueued(runId: string, events: readonly RunEventRecord[]): Promise<boolean> {
-    return this.#database.write(() => endQueuedTask(this.#database.dialect, runId, events))
+    return this.#log.endQueued(runId, [{ kind: 'ended', runId, events }])
   }
 
   async readResumable(runId: string): Promise<ResumableRun | undefined> {
-    return this.#database.read(() => readResumableTask(runId))
+    return resumableFrom(await this.#database.batch(resumableStatements(runId)))
   }
 
   async readCalls(runId: string): Promise<ToolCallRecord[]> {
@@ -141,30 +258,41 @@ export class SqlRuns implements RunStore {
   }
 
   async saveRequest(runId: string, step: number, record: Record<string, unknown>): Promise<void> {
-    const json = storableJson('record', record)
-    await this.#database.write(() => saveRequestTask(this.#database.dialect, runId, step, json))
+    const [row] = await this.#database.run(sql(READ_OWNER, runId))
+    if (!row) throw noSuchRun(runId)
+    if ((row.deleted_at ?? null) !== null) return
+    const key = {
+      appName: textIn(row, 'app_name'),
+      userId: textIn(row, 'user_id'),
+      sessionId: textIn(row, 'session_id'),
+    }
+    const { dialect } = this.#database
+    await this.#storeRequests(key, runId, [{ step, record }], async ({ entries, parts }) => {
+      const late = { key, runId, id: `late.${randomUUID()}`, entries, ...defined({ parts }) }
+      return (await this.#database.write(() => countRequestTask(dialect, late))) || undefined
+    })
   }
 
   async readRequests(runId: string): Promise<{ step: number; record: Record<string, unknown> }[]> {
-    const requests = await this.#database.read(() => readRequestsTask(this.#database.dialect, runId))
-    return requests.map(({ step, json }) => ({ step, record: JSON.parse(json) as Record<string, unknown> }))
+    return readRequests(this.#database, runId, await this.#database.run(sql(READ_REQUESTS, runId)))
   }
 
   async sendSignal(runId: string, signal: RunSignal): Promise<void> {
-    await this.#database.run(
-      sql(
-        `INSERT INTO lango_run_signals (run_id, stored_at, signal) VALUES (?, ${this.#now}, ?)`,
-        runId,
-        storableJson('signal', signal),
-      ),
-    )
+    const isStop = signal.type === 'stop'
+    await this.#log.post({
+      runId,
+      kind: isStop ? 'stop' : 'reply',
+      about: isStop ? '' : signal.callId,
+      data: { signal },
+    })
   }
 
   async signalled(runIds: readonly string[]): Promise<string[]> {
     const { eachValue } = this.#database.dialect
     const rows = await this.#database.run(
       sql(
-        `SELECT DISTINCT run_id FROM lango_run_signals WHERE run_id IN (SELECT value FROM ${eachValue})`,
+        `SELECT DISTINCT r.run_id FROM lango_runs r JOIN lango_entries e ON e.run_pk = r.pk AND e.pending IS NOT NULL
+          WHERE r.run_id IN (SELECT value FROM ${eachValue})`,
         JSON.stringify(runIds),
       ),
     )
@@ -172,73 +300,52 @@ export class SqlRuns implements RunStore {
   }
 
   async readSignals(runId: string): Promise<PendingSignal[]> {
-    const rows = await this.#database.run(
-      sql('SELECT id, signal FROM lango_run_signals WHERE run_id = ? ORDER BY id', runId),
-    )
-    return rows.map(row => ({
-      id: numberIn(row, 'id'),
-      signal: JSON.parse(textIn(row, 'signal')) as RunSignal,
-    }))
+    const rows = await this.#database.run(sql(`SELECT e.seq, e.data ${PENDING} ORDER BY e.seq`, runId))
+    return rows.map(row => ({ id: numberIn(row, 'seq'), signal: signalIn(row) }))
   }
 
   async takeSignals(runId: string): Promise<RunSignal[]> {
     // Most polls find nothing: reading first avoids the write lock.
-    const [waiting] = await this.#database.run(
-      sql('SELECT id FROM lango_run_signals WHERE run_id = ? LIMIT 1', runId),
-    )
-    if (waiting === undefined) return []
+    const pending = await this.readSignals(runId)
+    if (pending.length === 0) return []
     const rows = await this.#database.run(
-      sql('DELETE FROM lango_run_signals WHERE run_id = ? RETURNING id, signal', runId),
+      sql(
+        `UPDATE lango_entries SET pending = NULL WHERE pending IS NOT NULL
+          AND run_pk = (SELECT r.pk FROM lango_runs r WHERE r.run_id = ?) RETURNING seq, data`,
+        runId,
+      ),
     )
-    return [...rows]
-      .sort((one, other) => numberIn(one, 'id') - numberIn(other, 'id'))
-      .map(row => JSON.parse(textIn(row, 'signal')) as RunSignal)
+    return [...rows].sort((one, other) => numberIn(one, 'seq') - numberIn(other, 'seq')).map(signalIn)
   }
 
   async prune(options: PruneOptions): Promise<PrunedCounts> {
+    const { pruneRuns } = await import('./sql-prune.js')
     return pruneRuns(this.#database, options)
-  }
-
-  /** An ended run accepts its own events again, and no others: another process may have written its end, with higher numbers. */
-  *#checkEndedTask(runId: string, rows: readonly EventRow[]): Task<void> {
-    const stored = yield sql(
-      'SELECT seq, event FROM lango_run_events WHERE run_id = ? AND seq >= ? ORDER BY seq LIMIT ?',
-      runId,
-      Math.min(...rows.map(({ seq }) => seq)),
-      rows.length,
-    )
-    const events = new Map(stored.map(row => [numberIn(row, 'seq'), textIn(row, 'event')]))
-    if (rows.some(({ seq, json }) => events.get(seq) !== json)) throw runHasEnded(runId)
-  }
-
-  /** Stores events, and the run itself with its first ones. */
-  *appendTask(key: SessionKey, runId: string, rows: readonly EventRow[]): Task<void> {
-    const names = [key.appName, key.userId, key.sessionId]
-    const { dialect } = this.#database
-    // Only its first events find no run.
-    const [known] = yield findRun(dialect, runId)
-    // A run whose session was deleted before its first event is not stored: the session is locked until the commit.
-    if (known === undefined)
-      yield sql(
-        `INSERT INTO lango_runs (run_id, app_name, user_id, session_id, started_at, after_seq, state)
-        SELECT CAST(? AS TEXT), app_name, user_id, session_id, ${this.#now}, message_count, 'running' FROM lango_sessions
-          WHERE app_name = ? AND user_id = ? AND session_id = ?${dialect.forKeyShare}
-        ON CONFLICT (run_id) DO NOTHING`,
-        runId,
-        ...names,
-      )
-    const [run = known] = known ? [] : yield findRun(dialect, runId)
-    if (run === undefined || isDeleted(run)) return
-    if (names.join('\0') !== [run.app_name, run.user_id, run.session_id].join('\0'))
-      throw runOfAnotherSession(runId)
-    // The end of a run is stored with its last event.
-    const [last] = run.state === 'finished' && rows.length > 0 ? yield sql(LAST_EVENT, runId) : []
-    if (last) yield* this.#checkEndedTask(runId, rows)
-    yield* insertEvents(dialect, runId, rows)
   }
 }
 
-const LAST_EVENT = 'SELECT seq FROM lango_run_events WHERE run_id = ? ORDER BY seq DESC LIMIT 1'
+/** How often a write is prepared again because the session has other parts than were known. */
+const MOST_ATTEMPTS = 5
+
+/** Runs that left this process without a last step are forgotten in the end. */
+const MOST_SETTLED = 10_000
+
+const READ_STATE = `SELECT r.state, r.attempt, s.fence FROM lango_sessions s
+  LEFT JOIN lango_runs r ON r.session_pk = s.pk AND r.run_id = ?
+  WHERE s.app_name = ? AND s.user_id = ? AND s.session_id = ?`
+
+const READ_OWNER = `SELECT r.deleted_at, s.app_name, s.user_id, s.session_id FROM lango_runs r
+  LEFT JOIN lango_sessions s ON s.pk = r.session_pk WHERE r.run_id = ?`
+
+const READ_REQUESTS = `SELECT e.session_pk, e.data FROM lango_runs r JOIN lango_entries e ON e.session_pk = r.session_pk
+  AND e.run_pk = r.pk AND e.seq >= r.first_seq AND e.kind = 'request' AND e.data IS NOT NULL
+  WHERE r.run_id = ? ORDER BY e.seq`
+
+const PENDING = `FROM lango_runs r JOIN lango_entries e ON e.run_pk = r.pk AND e.pending IS NOT NULL WHERE r.run_id = ?`
+
+function signalIn(row: Row): RunSignal {
+  return (JSON.parse(textIn(row, 'data')) as { signal: RunSignal }).signal
+}
 
 /** Token calibration: sums, so that concurrent observations all count. */
 export class SqlCalibration implements CalibrationStore {
@@ -256,79 +363,12 @@ export class SqlCalibration implements CalibrationStore {
   }
 
   async record(model: string, bytes: number, tokens: number): Promise<void> {
-    await this.#database.run(observationStatement({ model, bytes, tokens }))
+    await this.#database.run(
+      sql(
+        `INSERT INTO lango_calibration (model, bytes, tokens) VALUES (?, ?, ?) ON CONFLICT (model) DO UPDATE SET
+          bytes = lango_calibration.bytes + excluded.bytes, tokens = lango_calibration.tokens + excluded.tokens`,
+        ...[model, bytes, tokens],
+      ),
+    )
   }
 }
-
-export function observationStatement({ model, bytes, tokens }: Observation): Statement {
-  return sql(
-    `INSERT INTO lango_calibration (model, bytes, tokens) VALUES (?, ?, ?) ON CONFLICT (model) DO UPDATE SET
-      bytes = lango_calibration.bytes + excluded.bytes, tokens = lango_calibration.tokens + excluded.tokens`,
-    model,
-    bytes,
-    tokens,
-  )
-}
-
-/** The finish reason, if the last event is `run-finish`. Events that were pruned leave none. */
-function finishOf(lastEvent: unknown): Pick<RunSummary, 'finishReason'> {
-  if (typeof lastEvent !== 'string') return {}
-  const { type, finishReason } = JSON.parse(lastEvent) as { type?: unknown; finishReason?: unknown }
-  return type === 'run-finish' && typeof finishReason === 'string' ? { finishReason } : {}
-}
-
-function findRunStatement(runId: string): Statement {
-  return sql(`${SUMMARY} WHERE r.run_id = ? AND r.deleted_at IS NULL`, runId)
-}
-
-function listRunsStatement(names: readonly SqlValue[], limit: number): Statement {
-  return sql(
-    `${SUMMARY} WHERE r.app_name = ? AND r.user_id = ? AND r.session_id = ? AND r.deleted_at IS NULL
-        AND r.state <> 'scheduled' ORDER BY ${NEWEST_FIRST} LIMIT ?`,
-    ...names,
-    limit,
-  )
-}
-
-/** The rows are chosen before their events are read: an app may have many runs. */
-function appRunsStatement({ appName, userId, limit = 50 }: AppRunsQuery): Statement {
-  const ofUser = userId === undefined ? '' : 'AND r.user_id = ?'
-  return sql(
-    `${SUMMARY} WHERE r.run_id IN (SELECT r.run_id FROM lango_runs r WHERE r.app_name = ? ${ofUser}
-        AND r.deleted_at IS NULL ORDER BY ${NEWEST_FIRST} LIMIT ?) ORDER BY ${NEWEST_FIRST}`,
-    ...[appName, ...(userId === undefined ? [] : [userId]), limit],
-  )
-}
-
-const NEWEST_FIRST = 'r.started_at DESC, r.place DESC, r.run_id'
-
-function rowToSummary(row: Row): RunSummary {
-  return {
-    runId: textIn(row, 'run_id'),
-    key: {
-      appName: textIn(row, 'app_name'),
-      userId: textIn(row, 'user_id'),
-      sessionId: textIn(row, 'session_id'),
-    },
-    startedAt: numberIn(row, 'started_at'),
-    ...(row.due_at === null ? {} : { dueAt: numberIn(row, 'due_at') }),
-    ...(row.after_seq === null ? {} : { afterSeq: numberIn(row, 'after_seq') }),
-    lastSeq: numberIn(row, 'last_seq'),
-    ...stateOf(row),
-  }
-}
-
-function stateOf(row: Row): Pick<RunSummary, 'finished' | 'finishReason' | 'state' | 'place'> {
-  const stored = textIn(row, 'state') as RunState | 'handover'
-  const state = stored === 'handover' ? 'running' : stored
-  const place = row.place === null ? {} : { place: numberIn(row, 'place') }
-  return { ...finishOf(row.last_event), finished: state === 'finished', state, ...place }
-}
-
-const EVENTS = 'FROM lango_run_events e WHERE e.run_id = r.run_id'
-
-const SUMMARY = `SELECT r.run_id, r.app_name, r.user_id, r.session_id, r.started_at, r.after_seq, r.state, r.due_at,
-    ${QUEUE_PLACE} AS place,
-    COALESCE((SELECT max(e.seq) ${EVENTS}), 0) AS last_seq,
-    (SELECT e.event ${EVENTS} ORDER BY e.seq DESC LIMIT 1) AS last_event
-  FROM lango_runs r`

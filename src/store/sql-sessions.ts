@@ -1,4 +1,3 @@
-import { defined } from '../base/defined.js'
 import { tidyTitle } from '../base/title.js'
 import type { Session, SessionKey, StoredMessage } from '../session/message.js'
 import type {
@@ -18,7 +17,8 @@ import {
   titleIn,
   writeCursor,
 } from './listing.js'
-import { MESSAGE_COLUMNS, READABLE, rowToMessage } from './rows.js'
+import { keyText } from './log/log-rows.js'
+import { MESSAGE_COLUMNS, MESSAGES, READABLE, rowToMessage } from './rows.js'
 import {
   type Dialect,
   HOUR_MS,
@@ -52,24 +52,21 @@ export function* createTask(
 
 /**
  * What a run creates must not outlive the deletion of what the run belongs to: the lease, or the outer session. Both
- * are locked against deletion until the commit.
+ * are locked until the commit.
  */
-function* checkMayCreate(
-  { forKeyShare }: Dialect,
-  key: SessionKey,
-  { fence, nestedIn }: CreateOptions,
-): Task<void> {
+function* checkMayCreate(dialect: Dialect, key: SessionKey, { fence, nestedIn }: CreateOptions): Task<void> {
   if (fence !== undefined) {
-    const [ticket] = yield sql(
-      `SELECT id FROM lango_leases WHERE id = ? AND ${SESSION_KEY}${forKeyShare}`,
-      fence,
-      key.appName,
-      key.userId,
-      key.sessionId,
+    const names = namesOf(key)
+    yield* keyLockTask(dialect, key)
+    // A session that exists has the lease in its row; it is found when it is to be created.
+    const [lease] = yield sql(
+      `SELECT fence FROM lango_leases WHERE ${SESSION_KEY}${dialect.forUpdate}`,
+      ...names,
     )
-    if (ticket === undefined) throw leaseLost(key, fence)
+    const [session] = yield sql(`SELECT fence FROM lango_sessions WHERE ${SESSION_KEY}`, ...names)
+    if (numberIn(session ?? lease, 'fence') !== fence) throw leaseLost(key, fence)
   }
-  if (nestedIn !== undefined) yield* findSession({ ...key, appName: nestedIn }, forKeyShare)
+  if (nestedIn !== undefined) yield* findSession({ ...key, appName: nestedIn }, dialect.forKeyShare)
 }
 
 export function renameStatement(key: SessionKey, title: string): Statement {
@@ -128,46 +125,63 @@ export function toPage(rows: readonly Row[], appName: string, limit: number): Se
   return { sessions, ...(last === undefined ? {} : { nextCursor: writeCursor(toCursor(last)) }) }
 }
 
-const READ_RANGE = `SELECT seq, ${MESSAGE_COLUMNS.join(', ')} FROM lango_messages
+const READ_RANGE = `SELECT seq, ${MESSAGE_COLUMNS.join(', ')} FROM ${MESSAGES} AS lango_messages
   WHERE session_pk = (SELECT pk FROM lango_sessions WHERE ${SESSION_KEY})`
 const READ_BACKWARD = `${READ_RANGE} AND seq < ? ORDER BY seq DESC LIMIT ?`
 const READ_FORWARD = `${READ_RANGE} AND seq > ? AND seq < ? ORDER BY seq LIMIT ?`
 
 /** Text after a marker must be read whole to be restored; of all other text the beginning is enough. */
 const LIST = `SELECT pk, user_id, session_id, message_count, token_total, created_at, updated_at, title, (
-    SELECT timestamp FROM lango_messages WHERE session_pk = pk AND seq = message_count
+    SELECT timestamp FROM ${MESSAGES} AS lango_messages WHERE session_pk = pk AND seq = message_count
   ) AS last_at, (
     SELECT CASE WHEN substr(content, 1, 1) = ? THEN content ELSE substr(content, 1, 500) END
-    FROM lango_messages WHERE session_pk = pk AND seq > message_count - ${PREVIEW_WINDOW} AND flags & ${READABLE} <> 0
+    FROM ${MESSAGES} AS lango_messages WHERE session_pk = pk AND seq > message_count - ${PREVIEW_WINDOW} AND flags & ${READABLE} <> 0
     ORDER BY seq DESC LIMIT 1
   ) AS preview
   FROM lango_sessions WHERE $conditions ORDER BY updated_hour DESC, updated_at DESC, pk DESC LIMIT ?`
 
 export function* insertSession(dialect: Dialect, key: SessionKey, options: CreateOptions): Task<number> {
-  const [row] = yield insertStatement(dialect, key, options)
+  yield* keyLockTask(dialect, key)
+  const [insert, ...further] = createSessionStatements(dialect, key, options)
+  const [row] = yield insert
   if (row === undefined) throw sessionExists(key)
+  for (const statement of further) yield statement
   return numberIn(row, 'pk')
 }
 
-/** Creates the session if there is none. */
-export function* ensureSession(dialect: Dialect, key: SessionKey, title: string | undefined): Task<void> {
-  yield insertStatement(dialect, key, defined({ title }))
+/** Until the commit, the key gets neither a session nor a lease from others. */
+export function* keyLockTask(dialect: Dialect, key: SessionKey): Task<void> {
+  for (const statement of dialect.keyLock(keyText(key))) yield statement
 }
 
-/** The clock is read once: a new session must not look modified. */
-function insertStatement({ now }: Dialect, key: SessionKey, options: CreateOptions): Statement {
-  return sql(
-    `INSERT INTO lango_sessions
-      (app_name, user_id, session_id, nested_in, title, search, message_count, token_total, turn_seq, created_at, updated_at,
-        updated_hour)
-      SELECT ?, ?, ?, ?, ?, ?, 0, 0, 0, clock.now, clock.now, clock.now / ${HOUR_MS} FROM (SELECT ${now} AS now) AS clock
-      WHERE true ON CONFLICT DO NOTHING RETURNING pk`,
-    key.appName,
-    key.userId,
-    key.sessionId,
-    options.nestedIn ?? null,
-    ...titleColumns(tidyTitle(options.title), key.sessionId),
+/**
+ * Creates a session if there is none, and the condition holds, which may name the lease of the key `l`. A new session
+ * takes over that lease. The rows of the first statement: the session, if it is new. The clock is read once: a new
+ * session must not look modified.
+ */
+export function createSessionStatements(
+  { now }: Dialect,
+  key: SessionKey,
+  { title, nestedIn }: Pick<CreateOptions, 'title' | 'nestedIn'>,
+  condition: { text: string; parameters: readonly SqlValue[] } = { text: 'true', parameters: [] },
+): readonly [insert: Statement, move: Statement] {
+  const names = namesOf(key)
+  const insert = sql(
+    `INSERT INTO lango_sessions (app_name, user_id, session_id, nested_in, title, search, created_at, updated_at,
+        updated_hour, fence, holder, lease_until, lease_ms)
+      SELECT ${'CAST(? AS TEXT), '.repeat(6)} clock.now, clock.now, clock.now / ${HOUR_MS},
+        COALESCE(l.fence, 0), COALESCE(l.holder, ''), COALESCE(l.lease_until, 0), COALESCE(l.lease_ms, 0)
+      FROM (SELECT ${now} AS now) AS clock
+        LEFT JOIN lango_leases l ON l.app_name = ? AND l.user_id = ? AND l.session_id = ?
+      WHERE ${condition.text} ON CONFLICT (app_name, user_id, session_id) DO NOTHING RETURNING pk`,
+    ...[...names, nestedIn ?? null, ...titleColumns(tidyTitle(title), key.sessionId)],
+    ...[...names, ...condition.parameters],
   )
+  const move = sql(
+    `DELETE FROM lango_leases WHERE ${SESSION_KEY} AND EXISTS (SELECT 1 FROM lango_sessions WHERE ${SESSION_KEY})`,
+    ...[...names, ...names],
+  )
+  return [insert, move]
 }
 
 function toSummary(row: Row, appName: string): SessionSummary {

@@ -185,23 +185,22 @@ const TOKENS = [
   'total_tokens',
 ] as const
 
-/** The row of a model call of a run that is stored. `from`: what else the row depends on. */
+/** The row of a model call of a run, in a write that has marked the session of the run. */
 export function usageOfRun(
   dialect: Dialect,
+  { pk, writeId }: { pk: number; writeId: string },
   runId: string,
   seq: number,
   record: UsageRecord,
-  from = '',
 ): Statement {
-  const source = `${from}lango_runs r JOIN lango_sessions s ON s.app_name = r.app_name AND s.user_id = r.user_id
-    AND s.session_id = r.session_id WHERE r.run_id = ?`
-  return insertUsage(dialect, { id: `${runId}/${seq}`, runId, record, source, owner: runId })
+  const source = 'lango_sessions s WHERE s.pk = ? AND s.write_id = ?'
+  return insertUsage(dialect, { id: `${runId}/${seq}`, runId, record, source, owner: [pk, writeId] })
 }
 
 /** The row of calls for the memory of a session. */
 export function usageOfMemory(dialect: Dialect, pk: number, runId: string, record: UsageRecord): Statement {
   const source = 'lango_sessions s WHERE s.pk = ?'
-  return insertUsage(dialect, { id: `memory/${randomUUID()}`, runId, record, source, owner: pk })
+  return insertUsage(dialect, { id: `memory/${randomUUID()}`, runId, record, source, owner: [pk] })
 }
 
 interface NewUsage {
@@ -210,7 +209,7 @@ interface NewUsage {
   record: UsageRecord
   /** Where the session is found, and by what. */
   source: string
-  owner: SqlValue
+  owner: readonly SqlValue[]
 }
 
 /** Whether the run has a budget is known by its sum. */
@@ -219,15 +218,15 @@ function insertUsage({ now }: Dialect, { id, runId, record, source, owner }: New
   const { inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens, totalTokens } =
     usage
   return sql(
-    `INSERT INTO lango_usage (id, app_name, user_id, session_pk, run_id, kind, model, day, calls,
+    `INSERT INTO lango_usage (id, app_name, user_id, session_pk, kind, model, day, calls,
         ${TOKENS.join(', ')}, cost, budgeted)
-      SELECT CAST(? AS TEXT), s.app_name, s.user_id, s.pk, CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT),
+      SELECT CAST(? AS TEXT), s.app_name, s.user_id, s.pk, CAST(? AS TEXT), CAST(? AS TEXT),
         ${now} / ${DAY_MS}, ${'CAST(? AS BIGINT), '.repeat(8)} (SELECT count(*) FROM lango_spend t
           WHERE t.app_name = s.app_name AND t.user_id = s.user_id AND t.scope = CAST(? AS TEXT))
       FROM ${source} ON CONFLICT (id) DO NOTHING`,
-    ...[id, runId, kind, model, calls],
+    ...[id, kind, model, calls],
     ...[inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens, totalTokens],
-    ...[usage.cost === undefined ? null : toNanos(usage.cost), `run/${runId}`, owner],
+    ...[usage.cost === undefined ? null : toNanos(usage.cost), `run/${runId}`, ...owner],
   )
 }
 

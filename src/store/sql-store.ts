@@ -1,5 +1,8 @@
+/** A store in a SQL database: the contract of sessions over the log. */
 import { randomBytes } from 'node:crypto'
-import { AgentError } from '../errors.js'
+import { defined } from '../base/defined.js'
+import { AgentError, invariant } from '../errors.js'
+import type { LeaseRequest, NewRun } from '../session/log-store.js'
 import type { Message, Session, SessionKey, State, StoredMessage } from '../session/message.js'
 import type { AcceptedRun, OpenedRun, RunBegin, RunOpening } from '../session/run-store.js'
 import type {
@@ -21,16 +24,14 @@ import type {
   SessionSummary,
   UserKey,
 } from '../session/session-store.js'
-import { LeaseHolder } from './hold-lease.js'
+import { LeaseHolder, type OpeningAttempt } from './hold-lease.js'
+import { SqlLog } from './log/sql-log.js'
 import { migrate } from './migrations.js'
-import { type MessageRow, messageToRow } from './rows.js'
 import { SqlSchedules } from './schedules.js'
-import { type Append, type AppendSql, appendSql } from './sql-append.js'
 import { SqlArtifacts } from './sql-artifacts.js'
-import { type SqlDatabase, sql, type Task, textIn } from './sql-database.js'
+import { type SqlDatabase, sql, textIn } from './sql-database.js'
 import { loadTask } from './sql-load.js'
 import { SqlMemory } from './sql-memory.js'
-import type { RunWriter, StepParts } from './sql-run-steps.js'
 import { SqlCalibration, SqlRuns } from './sql-runs.js'
 import {
   createTask,
@@ -42,7 +43,6 @@ import {
   toPage,
 } from './sql-sessions.js'
 import { SqlSpending } from './sql-spending.js'
-import { SqlTickets } from './sql-tickets.js'
 import { SqlVariants } from './sql-variants.js'
 import { splitDelta } from './state-scopes.js'
 import { sessionNotFound } from './store-errors.js'
@@ -75,24 +75,17 @@ export class SqlStore implements SessionStore {
   readonly schedules: SqlSchedules
   readonly variants: SqlVariants
   readonly #database: SqlDatabase
-  readonly #append: AppendSql
-  readonly #tickets: SqlTickets
+  readonly #log: SqlLog
   readonly #leases: LeaseHolder
   /** A probe for space on the disk that has not ended. */
   #probe: Promise<void> | undefined
-  #writer: Promise<RunWriter> | undefined
   #closing: Promise<void> | undefined
 
   constructor(database: SqlDatabase) {
     this.#database = database
-    this.#append = appendSql(database.dialect)
-    this.#tickets = new SqlTickets(database)
-    this.#leases = new LeaseHolder(this.#tickets)
-    this.runs = new SqlRuns(database, this.#tickets, {
-      saveStep: async step => (await this.#runWriter()).save(step),
-      resumeRun: async resume => (await this.#runWriter()).resume(resume),
-      releaseDue: async query => (await this.#runWriter()).release(query),
-    })
+    this.#log = new SqlLog(database)
+    this.#leases = new LeaseHolder(this.#log)
+    this.runs = new SqlRuns(database, this.#log)
     this.calibration = new SqlCalibration(database)
     this.memory = new SqlMemory(database)
     this.artifacts = new SqlArtifacts(database)
@@ -119,13 +112,8 @@ export class SqlStore implements SessionStore {
     message: Message,
     options: AppendOptions = {},
   ): Promise<{ seq: number }> {
-    const { stateDelta, fence } = options
-    const append = { key, row: messageToRow(message), changes: splitDelta('stateDelta', stateDelta), fence }
-    return { seq: await this.append(append) }
-  }
-
-  protected append(append: Append): Promise<number> {
-    return this.#write(append.key, () => this.#append.appendTask(append))
+    const [seq = 0] = await this.#append(key, [message], options)
+    return { seq }
   }
 
   async appendMessages(
@@ -136,20 +124,33 @@ export class SqlStore implements SessionStore {
     const { stateDelta, fence } = options
     const appended: { seq: number }[] = []
     for (let start = 0; start < messages.length; start = appended.length) {
-      const rows = firstRows(messages, start)
-      const isLast = start + rows.length === messages.length
-      const changes = splitDelta('stateDelta', isLast ? stateDelta : undefined)
-      const append = { key, rows, changes, fence }
-      const seqs = await this.#write(key, () => this.#append.appendAllTask(append))
+      const some = firstMessages(messages, start)
+      const isLast = start + some.length === messages.length
+      const seqs = await this.#append(
+        key,
+        some,
+        defined({ fence, stateDelta: isLast ? stateDelta : undefined }),
+      )
       appended.push(...seqs.map(seq => ({ seq })))
       if (!isLast) await new Promise(resume => setImmediate(resume))
     }
     return appended
   }
 
-  async updateState(key: SessionKey, delta: State, options: { fence?: number } = {}): Promise<void> {
-    const changes = splitDelta('delta', delta)
-    await this.#write(key, () => this.#append.updateStateTask({ key, changes, fence: options.fence }))
+  async #append(
+    key: SessionKey,
+    messages: readonly Message[],
+    { fence, stateDelta }: AppendOptions,
+  ): Promise<readonly number[]> {
+    const entries = messages.map(message => ({ kind: 'message', message }) as const)
+    const under = fence === undefined ? undefined : { fence }
+    const write = { key, entries, ...defined({ under, also: stateDelta && { state: stateDelta } }) }
+    return (await this.#log.append(write)).messageSeqs
+  }
+
+  async updateState(key: SessionKey, delta: State, { fence }: { fence?: number } = {}): Promise<void> {
+    const under = fence === undefined ? undefined : { fence }
+    await this.#log.append({ key, entries: [], also: { state: delta }, ...defined({ under }) })
   }
 
   async forkSession(
@@ -207,10 +208,6 @@ export class SqlStore implements SessionStore {
     return this.#leases.acquire(key, options)
   }
 
-  /**
-   * Also loads what is loaded on use: a server that is ready loads nothing more. After a write that failed because the disk
-   * was full, it fails until a session of some size can be stored.
-   */
   async secret(): Promise<string> {
     const [found] = await this.#database.run(READ_SECRET)
     if (found) return textIn(found, 'value')
@@ -220,8 +217,12 @@ export class SqlStore implements SessionStore {
     return made === undefined ? '' : textIn(made, 'value')
   }
 
+  /**
+   * Also loads what is loaded on use: a server that is ready loads nothing more. After a write that failed because the disk
+   * was full, it fails until a session of some size can be stored.
+   */
   async check(): Promise<void> {
-    await Promise.all([this.#runWriter(), import('./sql-erase.js'), import('./sql-fork.js')])
+    await Promise.all([import('./sql-erase.js'), import('./sql-fork.js'), import('./sql-prune.js')])
     await this.#database.check()
     if (!this.#database.isFull) return
     // Checks at the same time share one probe: none of them passes before it has succeeded.
@@ -244,68 +245,75 @@ export class SqlStore implements SessionStore {
     this.#database.isFull = false
   }
 
-  #runWriter(): Promise<RunWriter> {
-    this.#writer ??= this.newWriter({
-      dialect: this.#database.dialect,
-      append: this.#append,
-      takeTicket: (key, ttlMs) => this.#tickets.takeTask(key, ttlMs),
-      isFirst: (key, ticket) => this.#tickets.firstTask(key, ticket),
-      isFree: (key, ticket) => this.#tickets.freeTask(key, ticket),
-      giveBack: (key, ticket) => this.#tickets.giveBackStatement(key, ticket),
-      storeEvents: (key, runId, rows) => this.runs.appendTask(key, runId, rows),
-    })
-    return this.#writer
-  }
-
-  /** Loaded on use, as erasing and copying are: commands that only list sessions start faster without it. */
-  protected async newWriter(parts: StepParts): Promise<RunWriter> {
-    const { RunWriter: Writer } = await import('./sql-run-steps.js')
-    return new Writer(this.#database, parts)
-  }
-
   async openRun(opening: RunOpening, options: LeaseOptions = {}): Promise<OpenedRun> {
-    const writer = await this.#runWriter()
-    return this.#leases.openRun(opening.key, options, writer.opening(opening))
+    return this.#leases.openRun(opening.key, options, lease => this.#open(opening, lease))
+  }
+
+  async #open(opening: RunOpening, lease: LeaseRequest): Promise<OpeningAttempt> {
+    const when = opening.orQueue ? 'begin-or-queue' : 'begin'
+    const accepted = await this.#log.accept(newRun(opening, when), lease)
+    if (accepted === 'known') return { answer: { known: true } }
+    if (accepted === 'busy') return { busy: undefined }
+    if ('begun' in accepted) {
+      this.runs.noteBegun(opening.key, opening.runId, accepted.partCount)
+      return { lease: accepted.begun, seq: accepted.messageSeq }
+    }
+    invariant(!('dueAt' in accepted), 'a run that is opened is due')
+    return { answer: accepted }
   }
 
   async queueRun(opening: RunOpening): Promise<AcceptedRun> {
-    return (await this.#runWriter()).queue(opening)
+    const { dueAt } = opening
+    const accepted = await this.#log.accept(
+      newRun(opening, dueAt === undefined ? 'queue' : { dueAt }),
+      NO_LEASE,
+    )
+    if (accepted === 'known') return { known: true }
+    invariant(
+      accepted !== 'busy' && ('queued' in accepted || 'dueAt' in accepted),
+      'a queued run does not begin',
+    )
+    return accepted
   }
 
   async beginRun(begin: RunBegin): Promise<{ seq: number } | undefined> {
-    return (await this.#runWriter()).begin(begin)
+    return this.runs.begin(begin)
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#leases.close().then(() => this.#database.close())
+    this.#closing ??= this.#leases.close().then(() => this.#log.close())
     return this.#closing
-  }
-
-  /** A write that a lease may forbid. One that was stored before the clock was set back must not forbid it for long. */
-  async #write<T>(key: SessionKey, task: () => Task<T>): Promise<T> {
-    try {
-      return await this.#database.write(task)
-    } catch (error) {
-      if (error instanceof AgentError && error.code === 'session-busy') await this.#tickets.limit(key)
-      throw error
-    }
   }
 }
 
-/** The rows of one transaction: few enough that other writers and the event loop wait for milliseconds only. */
-function firstRows(messages: readonly Message[], start: number): MessageRow[] {
-  const rows: MessageRow[] = []
-  for (let length = 0; rows.length < MOST_ROWS && length < MOST_LENGTH; ) {
-    const message = messages[start + rows.length]
-    if (message === undefined) break
-    const row = messageToRow(message)
-    length += row.values.reduce<number>(
-      (all, value) => all + (typeof value === 'string' ? value.length : 8),
-      0,
-    )
-    rows.push(row)
+/** A run that is queued takes no lease. */
+const NO_LEASE: LeaseRequest = { ttlMs: 0, holder: '' }
+
+function newRun(
+  { key, runId, title, message, events, input, orQueue }: RunOpening,
+  when: NewRun['when'],
+): NewRun {
+  const accepted = orQueue?.events ?? (when === 'begin' ? [] : events)
+  return { key, runId, message, when, events: { begun: events, accepted }, ...defined({ title, input }) }
+}
+
+/** The messages of one transaction: few enough that other writers and the event loop wait for milliseconds only. */
+function firstMessages(messages: readonly Message[], start: number): readonly Message[] {
+  const ids = new Set<string>()
+  let length = 0
+  let count = 0
+  for (const { id, content, toolCalls, extra } of messages.slice(start, start + MOST_ROWS)) {
+    // A message that replaces one before it needs a write of its own.
+    if (count > 0 && (length > MOST_LENGTH || (id !== undefined && ids.has(id)))) break
+    if (id !== undefined) ids.add(id)
+    length += content.length + lengthOf(toolCalls) + lengthOf(extra)
+    count += 1
   }
-  return rows
+  return messages.slice(start, start + count)
+}
+
+function lengthOf(value: unknown): number {
+  return value === undefined ? 0 : JSON.stringify(value).length
 }
 
 const MOST_ROWS = 128

@@ -50,7 +50,8 @@ export class SqlVariants implements SessionVariants {
   *#showTask(key: SessionKey, of: string): Task<void> {
     const { dialect } = this.#database
     const { forUpdate } = dialect
-    yield* dialect.lockTickets(JSON.stringify([key.appName, key.userId, `${SIGN}variants`]))
+    const name = JSON.stringify([key.appName, key.userId, `${SIGN}variants`])
+    for (const statement of dialect.keyLock(name)) yield statement
     const group = yield* groupTask({ ...key, sessionId: of }, dialect)
     const [chosen] = yield sql(
       `SELECT ${COLUMNS} FROM lango_sessions WHERE ${SESSION_KEY}${forUpdate}`,

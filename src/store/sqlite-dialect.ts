@@ -1,5 +1,4 @@
 import { type Dialect, type Statement, sql, type Task } from './sql-database.js'
-import { SqliteTickets } from './sqlite-tickets.js'
 import { SqliteWords } from './sqlite-words.js'
 
 export class SqliteDialect implements Dialect {
@@ -9,6 +8,7 @@ export class SqliteDialect implements Dialect {
   readonly real = 'REAL'
   readonly bytewiseText = 'TEXT'
   readonly roomForUpdates = ''
+  readonly wideRows = ''
   readonly forUpdate = ''
   readonly forNoKeyUpdate = ''
   readonly forKeyShare = ''
@@ -18,14 +18,12 @@ export class SqliteDialect implements Dialect {
   readonly joinedOutputs =
     `(SELECT group_concat(value ->> '$.output', char(10)) FROM json_each(m.tool_calls))`
   readonly words = new SqliteWords()
-  readonly tickets = new SqliteTickets(this.now)
   readonly fences = {
     create: ['CREATE TABLE lango_fences (last INTEGER NOT NULL)', 'INSERT INTO lango_fences VALUES (0)'],
     take: [sql('UPDATE lango_fences SET last = last + 1')],
     next: '(SELECT last FROM lango_fences)',
   }
   readonly lock = lockNothing
-  readonly lockTickets = lockNothing
   readonly lockRows = lockNothing
 
   keyLock(): readonly Statement[] {

@@ -43,6 +43,10 @@ export function throughSeqOutOfRange(throughSeq: number, total: number): AgentEr
   )
 }
 
+export function noSuchRun(runId: string): AgentError {
+  return new AgentError('run-not-found', `There is no run "${runId}", or its records were pruned.`)
+}
+
 /** A process that stalled continues after another process has ended its run. */
 export function runHasEnded(runId: string): AgentError {
   return new AgentError(
@@ -75,6 +79,15 @@ export function partMissing(runId: string, step: number): AgentError {
     'store-corrupt',
     `The request of step ${step} of run "${runId}" is incomplete: restore the database from a backup, or prune the run`,
     { details: { runId, step } },
+  )
+}
+
+/** What refused a write has changed by now. */
+export function storeIsBusy({ sessionId }: SessionKey): AgentError {
+  return new AgentError(
+    'store-unavailable',
+    `A write to session "${sessionId}" was refused, and the reason is gone: try again.`,
+    { retryable: true },
   )
 }
 

@@ -154,12 +154,12 @@ test('the inspection of a run takes what was recorded with a request', async () 
   })
   const stored = { messages: 9, tokens: 90 }
   const history = { messages: 5, tokens: 50 }
-  await store.runs.saveRequest('r', 1, { ...record, stored, history, cuts: [cut] })
-  await store.runs.saveRequest('r', 2, { ...record, stored, history, cuts: [] })
   await store.runs.appendEvents(KEY, 'r', [
     { seq: 1, type: 'usage', model: 'a/m', step: 2, usage: usage(7) },
     { seq: 2, type: 'history-cut', cut },
   ])
+  await store.runs.saveRequest('r', 1, { ...record, stored, history, cuts: [cut] })
+  await store.runs.saveRequest('r', 2, { ...record, stored, history, cuts: [] })
   const inspection = await inspectRun(store, 'r', callKey)
   expect(inspection?.steps).toMatchObject([
     { step: 1, stored, history, cuts: [cut], sent: { messages: 2 } },

@@ -48,7 +48,7 @@ async function newStore(name: StoreName, folder: string) {
   }
   const database = await createStoreDatabase()
   onTestFinished(() => database.drop())
-  return { url: database.url, expire: () => database.query('UPDATE lango_leases SET expires_at = 0') }
+  return { url: database.url, expire: () => database.query('UPDATE lango_sessions SET lease_until = 0') }
 }
 
 /** A folder with the configuration of servers on one store and one model. */

@@ -14,7 +14,7 @@ test('deletes a session whose last message is damaged', async () => {
   const key = { appName: 'app', userId: 'ann', sessionId: 's1' }
   await store.createSession(key, { 'user:name': 'Ann' })
   await store.appendMessage(key, { id: 'm1', role: 'user', author: 'user', content: 'hello', timestamp: 1 })
-  await database.run(sql("UPDATE lango_messages SET extra = '{'"))
+  await database.run(sql("UPDATE lango_entries SET extra = '{'"))
   await expect(store.loadSession(key)).rejects.toMatchObject({ code: 'store-corrupt' })
   expect(await deleteSessionOf(store, key)).toMatchObject({ isDeleted: true })
   expect(await store.describeSession(key)).toBeUndefined()

@@ -297,14 +297,20 @@ test('with the row-level security of the documentation, a role sees and writes t
     const url = urlWith({ pathname: '/rows', username, password: 'secret' })
     const seen = await admin('SELECT DISTINCT app_name, user_id FROM lango_sessions ORDER BY user_id', url)
     expect(seen).toEqual(users.map(user_id => ({ app_name: 'shop', user_id })))
-    const countOf = 'SELECT count(*)::int AS messages FROM lango_messages'
-    const own = `${countOf} JOIN lango_sessions ON pk = session_pk WHERE app_name = 'shop' AND user_id IN ('${users.join("', '")}')`
-    expect(await admin(countOf, url)).toEqual(await admin(own, inside))
+    for (const table of ['lango_entries', 'lango_runs', 'lango_tool_calls']) {
+      const countOf = `SELECT count(*)::int AS rows FROM ${table} t`
+      const own = `${countOf} JOIN lango_sessions s ON s.pk = t.session_pk
+        WHERE s.app_name = 'shop' AND s.user_id IN ('${users.join("', '")}')`
+      expect(await admin(countOf, url), table).toEqual(await admin(own, inside))
+    }
     await useStore(url, 'shop')
     const refused = await failureOf(useStore(url, 'bank'))
     expect(refused.message).toContain('row-level security')
   }
-  const [all] = await admin('SELECT count(*)::int AS messages FROM lango_messages', inside)
+  const [all] = await admin(
+    'SELECT count(*)::int AS messages FROM lango_entries WHERE role IS NOT NULL',
+    inside,
+  )
   expect(all).toEqual({ messages: 3 * 4 + 2 * 4 })
 })
 
@@ -313,12 +319,17 @@ test('writers continue while old runs are pruned in PostgreSQL', async () => {
   const url = urlWith({ pathname: '/pruned' })
   const store = await openStore(url)
   await admin(
-    `INSERT INTO lango_runs (run_id, app_name, user_id, session_id, state, started_at) SELECT 'r' || i, 'a', 'u', 's' || i, 'finished', 1 FROM generate_series(1, 1000) i;
-      INSERT INTO lango_run_events (run_id, seq, stored_at, event) SELECT 'r' || (i % 1000 + 1), i, 1, '{}' FROM generate_series(1, 20000) i`,
+    `INSERT INTO lango_sessions (app_name, user_id, session_id, search, entry_count, created_at, updated_at, updated_hour)
+        SELECT 'a', 'u', 's' || i, '', 20, 1, 1, 0 FROM generate_series(1, 1000) i;
+      INSERT INTO lango_runs (run_id, session_pk, app_name, state, place, accepted_at, first_seq, last_seq)
+        SELECT 'r' || pk, pk, 'a', 'finished', pk, 1, 1, 20 FROM lango_sessions;
+      INSERT INTO lango_entries (session_pk, seq, kind, at, run_pk, events, event_seq, version, digest, salt, data)
+        SELECT session_pk, i, 'notice', 1, pk, 1, i, 1, 'd', 's', '{"events":[]}' FROM lango_runs, generate_series(1, 20) i`,
     url,
   )
   const key = newKey()
   await store.createSession(key)
+  await store.runs.appendEvents(key, 'r-new', [{ seq: 1, type: 'run-start' }])
   let isOver = false
   let written = 0
   const writing = (async () => {
@@ -334,7 +345,8 @@ test('writers continue while old runs are pruned in PostgreSQL', async () => {
   await writing
   expect(events).toBe(20_000)
   expect(during).toBeGreaterThan(5)
-  expect(await admin('SELECT count(*)::int AS runs FROM lango_runs', url)).toEqual([{ runs: 0 }])
+  const left = "SELECT count(*)::int AS runs FROM lango_runs WHERE app_name = 'a'"
+  expect(await admin(left, url)).toEqual([{ runs: 0 }])
   await store.close()
 })
 

@@ -6,6 +6,7 @@ import { DatabaseSync } from '@photostructure/sqlite'
  */
 export function expireLeases(storeUrl: string): void {
   const database = new DatabaseSync(storeUrl.replace(/^sqlite:/, ''), { timeout: 60_000 })
-  database.prepare('UPDATE lango_leases SET expires_at = 0').run()
+  for (const table of ['lango_sessions', 'lango_leases'])
+    database.prepare(`UPDATE ${table} SET lease_until = 0`).run()
   database.close()
 }

@@ -226,7 +226,7 @@ export const EraseReceipt = z
     requests: count,
     requestParts: count,
     signals: count,
-    journal: count,
+    entries: count,
     toolCalls: count,
     observations: count,
     indexed: count,

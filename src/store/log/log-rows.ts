@@ -1,12 +1,12 @@
 /** Entries as rows, and back. */
-import { createHash, randomBytes } from 'node:crypto'
-import { stableJson } from '../../base/stable-json.js'
-import type { Entry, EntryData, EntryKind, NewEntry } from '../../session/log-store.js'
+import { createHash, randomFillSync } from 'node:crypto'
+import type { AlsoWritten, Entry, EntryData, EntryKind, NewEntry } from '../../session/log-store.js'
 import type { Message, SessionKey } from '../../session/message.js'
 import { storableJson } from '../check-input.js'
 import { CAST_PLACES, MESSAGE_COLUMNS, type MessageRow, messageToRow, rowToMessage } from '../rows.js'
 import { numberIn, type Row, type SqlValue, textIn } from '../sql-database.js'
 import { restoreText, storableText } from '../storable-text.js'
+import { packEvents, type RunNames, unpackEvents } from './stored-events.js'
 
 /** The rules by which views are derived from entries of this release. */
 const DERIVATION = 1
@@ -17,14 +17,17 @@ export interface EntryRow {
   readonly message: MessageRow | undefined
   /** In the order of `CONTENT_COLUMNS`. */
   readonly values: readonly SqlValue[]
-  /** The canonical form of its content. */
+  /** Identifies its content. */
   readonly content: string
 }
 
 export const CONTENT_COLUMNS = [
   'kind',
   'version',
+  'events',
+  'event_seq',
   'entry_key',
+  'pending',
   'digest',
   'salt',
   ...MESSAGE_COLUMNS,
@@ -32,21 +35,29 @@ export const CONTENT_COLUMNS = [
 ] as const
 
 /** Places for `CONTENT_COLUMNS`. In a SELECT the server cannot infer the type of a placeholder. */
-export const CONTENT_PLACES = `CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT),
-  ${CAST_PLACES}, CAST(? AS TEXT)`
+export const CONTENT_PLACES = `CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS TEXT),
+  CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ${CAST_PLACES}, CAST(? AS TEXT)`
 
 const NO_MESSAGE = MESSAGE_COLUMNS.map(() => null)
 
-export function entryToRow(entry: NewEntry): EntryRow {
-  const { kind, key, data } = entry
+/** `about`: of a post, the call that it is about. */
+export function entryToRow(entry: NewEntry, context: RowContext = {}): EntryRow {
+  const { kind, key, runId = '', events = [] } = entry
+  const { sessionId = '', about, previous } = context
   const message = entry.message && messageToRow(entry.message)
+  const reported = kind === 'ended' ? previous : entry.message
+  const data = dataOf(entry, { runId, sessionId }, reported)
   const json = data === undefined ? null : storableJson('data', data)
-  const content = contentOf(entry)
-  const salt = randomBytes(16).toString('base64url')
+  const storedKey = key === undefined ? null : storableText(key)
+  const content = hashOf(kind, storedKey, message?.values, json)
+  const salt = newSalt()
   const values = [
     kind,
     DERIVATION,
-    key === undefined ? null : storableText(key),
+    events.length === 0 ? null : events.length,
+    events.length === 0 ? null : Math.max(...events.map(({ seq }) => seq)),
+    storedKey,
+    about === undefined ? null : storableText(about),
     digestOf(salt, content),
     salt,
     ...(message?.values ?? NO_MESSAGE),
@@ -55,30 +66,94 @@ export function entryToRow(entry: NewEntry): EntryRow {
   return { entry, message, values, content }
 }
 
-/** JSON escapes NUL and lone surrogates, so that every content has one form in UTF-8. */
-export function contentOf({ kind, key, message, data }: NewEntry): string {
-  return stableJson([kind, key ?? null, message ? storedFields(message) : null, data ?? null])
+export interface RowContext {
+  /** The session of the log. */
+  readonly sessionId?: string
+  /** Of a post: the call that it is about. */
+  readonly about?: string | undefined
+  /** The message of the entry before it in the same write: the end of a run repeats its last answer. */
+  readonly previous?: Message | undefined
 }
 
-/** A message that a store returned has further fields, which are not stored with it. */
-function storedFields(message: Message): object {
-  const { role, author, content, toolCalls, timestamp, id, invocationId, branch, extra } = message
-  return { role, author, content, toolCalls, timestamp, id, invocationId, branch, extra }
+function dataOf(
+  { data, events = [] }: NewEntry,
+  names: RunNames,
+  message: Message | undefined,
+): EntryData | undefined {
+  if (events.length === 0) return data
+  return { ...data, events: packEvents(events, names, message) }
 }
 
-/** Without the salt, nobody can tell from the digest what the content was. */
+/**
+ * Identifies the content of an entry by the texts that are stored. Those of JSON escape NUL and lone surrogates, others are
+ * storable text: both have one form in UTF-8.
+ */
+function hashOf(
+  kind: string,
+  key: string | null,
+  message: readonly SqlValue[] | undefined,
+  data: string | null,
+): string {
+  // The first two columns of a message, its flags and its tokens, are derived from the others.
+  const fields = [kind, key, ...(message?.slice(2) ?? []), data]
+  const hash = createHash('sha256')
+  hash.update(fields.map(field => (field === null ? '-' : String(field).length)).join())
+  for (const field of fields) if (field !== null) hash.update(String(field))
+  return hash.digest('base64url')
+}
+
+/** 16 random bytes. They are made for many entries at a time. */
+function newSalt(): string {
+  if (saltAt === SALTS.length) {
+    randomFillSync(SALTS)
+    saltAt = 0
+  }
+  saltAt += SALT_BYTES
+  return SALTS.toString('base64url', saltAt - SALT_BYTES, saltAt)
+}
+
+const SALT_BYTES = 16
+const SALTS = Buffer.alloc(256 * SALT_BYTES)
+let saltAt = SALTS.length
+
+/** Identifies the content of an entry. */
+export function contentOf(entry: NewEntry, context?: RowContext): string {
+  return entryToRow(entry, context).content
+}
+
+/** Without the salt, it is not possible to tell from the digest what the content was. */
 export function digestOf(salt: string, content: string): string {
   return createHash('sha256').update(salt).update(content).digest('base64url')
 }
 
-/** Identifies a write: the same entries sent again have the same digest. */
-export function digestOfWrite(rows: readonly EntryRow[]): string {
-  const hash = createHash('sha256')
+/** True if the content of a stored entry is what was written; `undefined` when it was pruned. */
+export function isAuthentic(row: Row): boolean | undefined {
+  if (row.salt === null) return undefined
+  const message = row.role === null ? undefined : MESSAGE_COLUMNS.map(column => row[column] ?? null)
+  const key = row.entry_key === null ? null : textIn(row, 'entry_key')
+  const data = row.data === null ? null : textIn(row, 'data')
+  const content = hashOf(textIn(row, 'kind'), key, message, data)
+  return digestOf(textIn(row, 'salt'), content) === textIn(row, 'digest')
+}
+
+/** Identifies a write: the same entries sent again, with the same changes, have the same digest. */
+export function digestOfWrite(rows: readonly EntryRow[], also: AlsoWritten): string {
+  const hash = createHash('sha256').update(changesText(also))
   for (const { entry, content } of rows) {
     const place = JSON.stringify([entry.runId, entry.nested && keyText(entry.nested)])
-    hash.update(String(place.length)).update(place).update(String(content.length)).update(content)
+    hash.update(`${place.length} ${place}${content}`)
   }
-  return hash.digest('base64url')
+  return hash.digest('base64url').slice(0, WRITE_DIGEST)
+}
+
+/** 132 bits: it is compared with that of one other write. */
+const WRITE_DIGEST = 22
+
+/** Changes of which the entries of a write may say nothing. */
+function changesText({ run, release, calibration, calls }: AlsoWritten): string {
+  const state = run?.state === 'running' ? undefined : run?.state
+  const changed = calls?.map(({ runId, id, status, answer, ordinal }) => [runId, id, status, answer, ordinal])
+  return JSON.stringify([state, release, calibration, changed])
 }
 
 export function keyText({ appName, userId, sessionId }: SessionKey): string {
@@ -101,8 +176,24 @@ export function rowToEntry(row: Row): Entry {
     version: numberIn(row, 'version'),
     digest: textIn(row, 'digest'),
     ...(isPruned ? { isPruned } : { salt: textIn(row, 'salt') }),
-    ...(row.data === null ? {} : { data: JSON.parse(textIn(row, 'data')) as EntryData }),
+    ...contentIn(row, message ?? previousIn(row)),
   }
+}
+
+/** The text of the message in the entry before that of a run's end. */
+export function previousIn(row: Row): Message | undefined {
+  if (typeof row.previous !== 'string') return undefined
+  return { role: '', content: restoreText(row.previous), timestamp: 0 }
+}
+
+/** The data of an entry, and the events in it. */
+function contentIn(row: Row, message: Message | undefined): Pick<Entry, 'data' | 'events'> {
+  if (row.data === null) return {}
+  const { events, ...data } = JSON.parse(textIn(row, 'data')) as EntryData
+  if (events === undefined) return { data }
+  const names = { runId: textIn(row, 'run_id'), sessionId: textIn(row, 'session_id') }
+  const found = unpackEvents(events, names, () => message)
+  return { ...(Object.keys(data).length > 0 ? { data } : {}), events: found }
 }
 
 function messageIn(row: Row): { message?: Message; messageSeq?: number } {
@@ -113,7 +204,7 @@ function messageIn(row: Row): { message?: Message; messageSeq?: number } {
 }
 
 function nestedIn(row: Row): Pick<Entry, 'nested'> {
-  if (numberIn(row, 'nested_pk') === 0) return {}
+  if (row.nested_app === null || row.nested_app === undefined) return {}
   const nested = {
     appName: textIn(row, 'nested_app'),
     userId: textIn(row, 'nested_user'),

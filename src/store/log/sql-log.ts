@@ -1,6 +1,4 @@
-/** The log in SQL, for every dialect. */
-import { randomUUID } from 'node:crypto'
-import { AgentError } from '../../errors.js'
+import { within } from '../../base/pause.js'
 import type {
   Acceptance,
   Appended,
@@ -21,20 +19,12 @@ import type {
 } from '../../session/log-store.js'
 import type { SessionKey } from '../../session/message.js'
 import { isGone, thisProcess } from '../lease-process.js'
-import {
-  namesOf,
-  numberIn,
-  type Row,
-  SESSION_KEY,
-  type SqlDatabase,
-  type Statement,
-  sql,
-  textIn,
-} from '../sql-database.js'
-import { leaseLost, runHasEnded, sessionBusy, sessionNotFound } from '../store-errors.js'
-import { keyText, rowToEntry } from './log-rows.js'
+import { numberIn, type Row, type SqlDatabase, sql, textIn } from '../sql-database.js'
+import { noSuchRun, runHasEnded, storeIsBusy } from '../store-errors.js'
+import { rowToEntry } from './log-rows.js'
+import { LogWriter, MOST_ATTEMPTS, type OutdatedParts } from './log-writer.js'
+import { type PreparedWrite, prepareWrite } from './prepared-write.js'
 import { findStatement, readStatement, rowToRun, runsByIds, runsByQuery } from './read-log.js'
-import { appendBatch, type PreparedWrite, prepareWrite, type WriteConditions } from './write-entries.js'
 import {
   acquireBatch,
   leaseStatement,
@@ -47,23 +37,22 @@ import {
   acceptBatch,
   begunStatement,
   endQueuedBatch,
-  IS_QUEUED,
+  isNext,
   lockSession,
   postBatch,
   queueBatch,
 } from './write-runs.js'
 
-/** The rows of sessions by their keys. A row number is never used again, so that an outdated one finds nothing. */
-const MOST_KNOWN = 10_000
+/** A database that does not answer must not block closing. */
+const CLOSE_TIMEOUT_MS = 2000
 
 export class SqlLog implements LogStore {
   readonly #database: SqlDatabase
-  readonly #pks = new Map<string, number>()
-  readonly #writer = randomUUID().slice(0, 8)
-  #writes = 0
+  readonly #writer: LogWriter
 
   constructor(database: SqlDatabase) {
     this.#database = database
+    this.#writer = new LogWriter(database)
   }
 
   async accept(run: NewRun, lease: LeaseRequest): Promise<Acceptance> {
@@ -78,27 +67,30 @@ export class SqlLog implements LogStore {
       if (unfinished.length > 0) return { unfinished }
       return run.when === 'begin' ? 'busy' : await this.#queue(run)
     } catch (error) {
-      // A duplicate may also be the id of the message.
       if (this.#database.isDuplicate(error) && (await this.#isKnown(run.runId))) return 'known'
       throw error
     }
   }
 
   async acquire(key: SessionKey, lease: LeaseRequest): Promise<GrantedLease | RefusingLease> {
+    // Waiting processes ask again and again: most are refused, without a write.
+    const refusing = await this.#refusing(key)
+    if (refusing.isValid && refusing.holder !== lease.gone) return { holder: refusing.holder }
     const rows = await this.#database.batch(acquireBatch(this.#database.dialect, key, lease))
     const [session] = rows.at(-2) ?? []
     const [own] = rows.at(-1) ?? []
     if (session) {
-      this.#know(key, numberIn(session, 'pk'))
-      return { key, fence: numberIn(session, 'fence'), posts: numberIn(session, 'post_count') }
+      const fence = numberIn(session, 'fence')
+      this.#writer.granted(key, numberIn(session, 'pk'), fence)
+      return { key, fence, posts: numberIn(session, 'post_count') }
     }
     if (own) return { key, fence: numberIn(own, 'fence'), posts: 0 }
-    return this.#refusing(key)
+    return { holder: (await this.#refusing(key)).holder }
   }
 
   async renew(leases: readonly LogLease[]): Promise<ReadonlySet<number>> {
     const { dialect } = this.#database
-    const known = leases.flatMap(lease => this.#pks.get(keyText(lease.key)) ?? [])
+    const known = leases.flatMap(lease => this.#writer.knownPk(lease.key) ?? [])
     const fences = leases.map(({ fence }) => fence)
     const rows = await this.#database.run(renewStatement(dialect, known, fences))
     const renewed = new Set(rows.map(row => numberIn(row, 'fence')))
@@ -111,45 +103,55 @@ export class SqlLog implements LogStore {
   }
 
   async release(lease: LogLease): Promise<void> {
-    await this.#database.batch(releaseBatch(lease))
+    this.#writer.released(lease.fence)
+    await this.#database.batch(releaseBatch(this.#database.dialect, lease))
   }
 
   async append(write: LogWrite): Promise<Appended> {
-    const appended = await this.#append(write, {})
-    if ('unread' in appended) throw unexplained(write.key)
+    const appended = await this.tryAppend(write)
+    if ('partCount' in appended) throw storeIsBusy(write.key)
+    return appended
+  }
+
+  /** As `append`; tells apart that the session has other parts of requests. */
+  async tryAppend(write: LogWrite): Promise<Appended | OutdatedParts> {
+    const appended = await this.#writer.append(write, {})
+    if ('unread' in appended) throw storeIsBusy(write.key)
     return appended
   }
 
   async pause(write: LogWrite, posts: number): Promise<Appended | Unread> {
-    return this.#append(write, { posts })
+    const paused = await this.#writer.append(write, { posts })
+    if ('partCount' in paused) throw storeIsBusy(write.key)
+    return paused
   }
 
-  async begin(runId: string, write: LogWrite): Promise<Appended | undefined> {
-    const { dialect } = this.#database
-    const prepared = await this.#prepare(write)
-    const { statements, session } = appendBatch(dialect, prepared, {
-      lock: [lockSession(dialect, prepared.pk)],
-      where: { text: IS_QUEUED, parameters: [runId] },
+  async begin(
+    runId: string,
+    write: LogWrite,
+    { alone = false }: { alone?: boolean } = {},
+  ): Promise<Appended | undefined> {
+    const pk = await this.#writer.pkOf(write.key)
+    const begun = await this.#writer.append(write, {
+      lock: [lockSession(this.#database.dialect, pk)],
+      where: { text: isNext(alone), parameters: [runId] },
+      after: prepared => [begunStatement(runId, prepared)],
+      onRefused: () => ({ unread: 0 }),
     })
-    const rows = await this.#database.batch([...statements, begunStatement(runId, prepared.pk, prepared.id)])
-    const [row] = rows[session] ?? []
-    if (row) return appendedIn(prepared, row, rows.slice(session + 1))
-    const found = await this.#rowOf(write.key)
-    const stored = await this.#repeated(write, prepared, found)
-    if (stored) return stored
-    const [run] = await this.findRuns([runId])
-    if (run?.state !== 'queued') return undefined
-    throw await this.#refusal(write, found)
+    return 'seq' in begun ? begun : undefined
   }
 
   async endQueued(runId: string, entries: readonly NewEntry[]): Promise<boolean> {
-    const batch = endQueuedBatch(this.#database.dialect, runId, this.#nextId(), entries)
+    const [run] = await this.findRuns([runId])
+    if (!run) return false
+    const ended = { runId, sessionId: run.key.sessionId }
+    const batch = endQueuedBatch(this.#database.dialect, ended, this.#writer.nextId(), entries)
     const rows = await this.#database.batch(batch)
     return (rows[1]?.length ?? 0) > 0
   }
 
   async post(post: Post): Promise<{ seq: number }> {
-    const rows = await this.#database.batch(postBatch(this.#database.dialect, post, this.#nextId()))
+    const rows = await this.#database.batch(postBatch(this.#database.dialect, post, this.#writer.nextId()))
     const [stored] = rows[1] ?? []
     if (stored) return { seq: numberIn(stored, 'entry_count') }
     const [run] = await this.findRuns([post.runId])
@@ -171,21 +173,48 @@ export class SqlLog implements LogStore {
   }
 
   async listRuns(query: RunQuery): Promise<RunRow[]> {
-    const gone = query.isAbandoned ? await this.#goneHolders(query) : []
+    const gone = query.isAbandoned ? await this.goneHolders() : []
     return (await this.#database.run(runsByQuery(this.#database.dialect, query, gone))).map(rowToRun)
   }
 
-  close(): Promise<void> {
-    return this.#database.close()
+  /** Writes that have begun are stored before. */
+  async close(): Promise<void> {
+    await within(CLOSE_TIMEOUT_MS, this.#writer.settled())
+    await this.#database.close()
   }
 
   async #beginNow(run: NewRun, lease: LeaseRequest): Promise<Acceptance | undefined> {
-    const batch = acceptBatch(this.#database.dialect, run, this.#nextId(), lease)
-    const [session] = (await this.#database.batch(batch)).at(-3) ?? []
-    if (!session) return undefined
-    this.#know(run.key, numberIn(session, 'pk'))
-    const begun = { key: run.key, fence: numberIn(session, 'fence'), posts: numberIn(session, 'post_count') }
-    return { begun, seq: numberIn(session, 'entry_count'), messageSeq: numberIn(session, 'message_count') }
+    const { key, runId, message, input, events } = run
+    const entry = {
+      kind: 'begun',
+      runId,
+      message,
+      ...(input ? { data: { input } } : {}),
+      events: events?.begun ?? [],
+    } as const
+    let write = prepareWrite(0, this.#writer.nextId(), { key, runId, entries: [entry], under: { fence: 0 } })
+    let isKnown = this.#writer.knownPk(key) !== undefined
+    for (let attempt = 1; ; attempt += 1) {
+      const { statements, session } = acceptBatch(this.#database.dialect, run, write, lease, { isKnown })
+      try {
+        const [row] = (await this.#database.batch(statements))[session] ?? []
+        if (row || !isKnown) return row && this.#begun(run, write, row)
+        // It is busy, or was deleted.
+        isKnown = false
+      } catch (error) {
+        const replaced = this.#database.isDuplicate(error) ? await this.#writer.replacedBy(key, write) : []
+        if (replaced.length === 0 || attempt >= MOST_ATTEMPTS) throw error
+        write = { ...write, id: this.#writer.nextId(), replaced }
+      }
+    }
+  }
+
+  #begun({ key }: NewRun, { replaced }: PreparedWrite, row: Row): Acceptance {
+    const fence = numberIn(row, 'fence')
+    this.#writer.granted(key, numberIn(row, 'pk'), fence)
+    const messageSeq = replaced[0]?.seq ?? numberIn(row, 'message_count')
+    const begun = { key, fence, posts: numberIn(row, 'post_count') }
+    return { begun, seq: numberIn(row, 'entry_count'), messageSeq, partCount: numberIn(row, 'part_count') }
   }
 
   /** The process that holds the lease may be gone. */
@@ -195,12 +224,12 @@ export class SqlLog implements LogStore {
   }
 
   async #queue(run: NewRun): Promise<Acceptance> {
-    const rows = await this.#database.batch(queueBatch(this.#database.dialect, run, this.#nextId()))
+    const rows = await this.#database.batch(queueBatch(this.#database.dialect, run, this.#writer.nextId()))
     if (typeof run.when === 'object') return { dueAt: run.when.dueAt }
-    return { queued: numberIn(rows.at(-1)?.[0], 'place') }
+    return { queued: numberIn(rows.at(-1)?.[0], 'queue_place') }
   }
 
-  /** The runs of a session that a process had begun and nobody executes. */
+  /** The runs of a session that a process had begun and that no process executes. */
   async #unfinished(key: SessionKey): Promise<string[]> {
     const { appName } = key
     const states = ['running', 'handover'] as const
@@ -208,101 +237,12 @@ export class SqlLog implements LogStore {
     return runs.map(({ runId }) => runId)
   }
 
-  /** The holder of the lease that refused a request. */
-  async #refusing(key: SessionKey): Promise<RefusingLease> {
+  /** The lease that refuses a request. One that lasts for too long, because the clock was set back, is limited. */
+  async #refusing(key: SessionKey): Promise<RefusingLease & { isValid: boolean }> {
     const [lease] = await this.#database.run(leaseStatement(this.#database.dialect, key))
     if (numberIn(lease, 'is_ahead') === 1) await this.#database.batch(limitBatch(this.#database.dialect, key))
-    return { holder: textIn(lease, 'holder') }
-  }
-
-  async #append(write: LogWrite, conditions: WriteConditions): Promise<Appended | Unread> {
-    const { key, under } = write
-    const prepared = await this.#prepare(write)
-    const { statements, session } = appendBatch(this.#database.dialect, prepared, conditions)
-    let rows: readonly (readonly Row[])[] = []
-    try {
-      rows = await this.#database.batch(joined(statements, prepared))
-    } catch (error) {
-      // Sent twice because the first answer was lost: the second finds the numbers of its entries taken.
-      if (!(under && this.#database.isDuplicate(error))) throw error
-      const stored = await this.#repeated(write, prepared, await this.#rowOf(key))
-      if (!stored) throw error
-      return stored
-    }
-    const [row] = rows[session] ?? []
-    if (row) return appendedIn(prepared, row, rows.slice(session + 1))
-    const found = await this.#rowOf(key)
-    if (found && numberIn(found, 'pk') !== prepared.pk) {
-      // The session was deleted and created again.
-      this.#know(key, numberIn(found, 'pk'))
-      return this.#append(write, conditions)
-    }
-    const stored = await this.#repeated(write, prepared, found)
-    if (stored) return stored
-    const received = numberIn(found, 'post_count')
-    const isUnread = conditions.posts !== undefined && received !== conditions.posts
-    if (isUnread && isNext(under, found)) return { unread: received }
-    throw await this.#refusal(write, found)
-  }
-
-  async #prepare(write: LogWrite): Promise<PreparedWrite> {
-    const pk = await this.#pkOf(write.key)
-    for (const { nested } of write.entries) if (nested) await this.#pkOf(nested)
-    return prepareWrite(pk, this.#nextId(), write)
-  }
-
-  /** Why a write was not stored. `row`: the session as it is by now. */
-  async #refusal({ key, under }: LogWrite, row: Row | undefined): Promise<AgentError> {
-    if (!row) {
-      this.#pks.delete(keyText(key))
-      return sessionNotFound(key)
-    }
-    if (!under) {
-      await this.#refusing(key)
-      return sessionBusy(key)
-    }
-    if (numberIn(row, 'fence') !== under.fence) return leaseLost(key, under.fence)
-    return isNext(under, row)
-      ? unexplained(key)
-      : anotherWrite(key, under.number, numberIn(row, 'write_number'))
-  }
-
-  /** The answer to a write that is stored already. */
-  async #repeated(
-    { key, entries }: LogWrite,
-    { under, rows }: PreparedWrite,
-    row: Row | undefined,
-  ): Promise<Appended | undefined> {
-    if (!under || numberIn(row, 'write_number') !== under.number) return undefined
-    const digest = textIn(row, 'write_digest')
-    if (digest !== under.digest) {
-      if (!digest.startsWith(`${under.fence}:`)) return undefined
-      throw anotherWrite(key, under.number, under.number)
-    }
-    const seq = numberIn(row, 'write_entry')
-    const stored = await this.read(key, { afterSeq: seq - 1, limit: rows.length })
-    const messageSeqs = stored.flatMap(({ messageSeq }) => (messageSeq === undefined ? [] : [messageSeq]))
-    return { seq, messageSeqs: entries.length === 0 ? [] : messageSeqs, posts: numberIn(row, 'post_count') }
-  }
-
-  async #rowOf(key: SessionKey): Promise<Row | undefined> {
-    const [row] = await this.#database.run(
-      sql(
-        `SELECT pk, fence, write_number, write_digest, write_entry, post_count FROM lango_sessions WHERE ${SESSION_KEY}`,
-        ...namesOf(key),
-      ),
-    )
-    return row
-  }
-
-  async #pkOf(key: SessionKey): Promise<number> {
-    const known = this.#pks.get(keyText(key))
-    if (known !== undefined) return known
-    const row = await this.#rowOf(key)
-    if (!row) throw sessionNotFound(key)
-    const pk = numberIn(row, 'pk')
-    this.#know(key, pk)
-    return pk
+    const isValid = numberIn(lease, 'lease_until') > numberIn(lease, 'now')
+    return { holder: textIn(lease, 'holder'), isValid }
   }
 
   /** True for any run with this id, also a deleted one. */
@@ -311,85 +251,16 @@ export class SqlLog implements LogStore {
     return rows.length > 0
   }
 
-  #know(key: SessionKey, pk: number): void {
-    const [oldest] = this.#pks.keys()
-    if (this.#pks.size >= MOST_KNOWN && oldest !== undefined) this.#pks.delete(oldest)
-    this.#pks.set(keyText(key), pk)
-  }
-
-  #nextId(): string {
-    this.#writes += 1
-    return `${this.#writer}.${this.#writes}`
-  }
-
   /** Processes of this machine that hold leases of sessions with unfinished runs, and no longer exist. */
-  async #goneHolders({ appName }: RunQuery): Promise<string[]> {
+  async goneHolders(): Promise<string[]> {
     const { holder, machine } = thisProcess()
     const rows = await this.#database.run(
       sql(
         `SELECT DISTINCT s.holder FROM lango_runs r JOIN lango_sessions s ON s.pk = r.session_pk
-          WHERE r.app_name = ? AND r.state <> 'finished' AND s.holder <> ? AND substr(s.holder, 1, ?) = ?`,
-        ...[appName, holder, machine.length, machine],
+          WHERE r.state <> 'finished' AND s.holder <> ? AND substr(s.holder, 1, ?) = ?`,
+        ...[holder, machine.length, machine],
       ),
     )
     return rows.map(row => textIn(row, 'holder')).filter(isGone)
   }
-}
-
-/** Writes of several sessions may share a commit, unless they change rows that sessions share. */
-function joined(statements: readonly Statement[], { pk, changes }: PreparedWrite): readonly Statement[] {
-  const [first, ...others] = statements
-  const isShared = changes.some(({ scope }) => scope !== 'session')
-  if (!first || isShared) return statements
-  const joining = { session: String(pk), order: String(pk).padStart(16, '0') }
-  return [{ ...first, joining }, ...others]
-}
-
-/** `further`: the rows of the statements after that of the session; first those of nested sessions. */
-function appendedIn(
-  { rows, sessions }: PreparedWrite,
-  session: Row,
-  further: readonly (readonly Row[])[],
-): Appended {
-  const counts = [session, ...sessions.slice(1).map((_, index) => further[index]?.[0])]
-  const left = new Map(sessions.map(({ key, count }) => [key && keyText(key), count]))
-  const lasts = new Map(
-    sessions.map(({ key }, index) => [key && keyText(key), numberIn(counts[index], 'message_count')]),
-  )
-  const messageSeqs = rows.flatMap(({ entry, message }) => {
-    const name = entry.nested && keyText(entry.nested)
-    const after = (left.get(name) ?? 0) - 1
-    if (!message) return []
-    left.set(name, after)
-    return [(lasts.get(name) ?? 0) - after]
-  })
-  const seq = numberIn(session, 'entry_count') - rows.length + 1
-  return { seq, messageSeqs, posts: numberIn(session, 'post_count') }
-}
-
-/** True if this is the write that the lease expects, and no other one. */
-function isNext(under: LogWrite['under'], row: Row | undefined): boolean {
-  if (!under || numberIn(row, 'fence') !== under.fence) return false
-  return numberIn(row, 'write_number') === under.number - 1
-}
-
-function noSuchRun(runId: string): AgentError {
-  return new AgentError('run-not-found', `There is no run "${runId}", or its records were pruned.`)
-}
-
-/** Two writers use one lease, or one has lost count. */
-function anotherWrite({ sessionId }: SessionKey, number: number, last: number): AgentError {
-  return new AgentError(
-    'internal',
-    `Write ${number} of session "${sessionId}" was refused: write ${last} under the same lease is stored and holds other entries. This is a defect in Lango: please report it.`,
-    { details: { number, last } },
-  )
-}
-
-function unexplained({ sessionId }: SessionKey): AgentError {
-  return new AgentError(
-    'store-unavailable',
-    `A write to session "${sessionId}" was refused, and the reason is gone: try again.`,
-    { retryable: true },
-  )
 }

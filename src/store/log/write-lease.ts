@@ -48,7 +48,7 @@ export function acquireBatch(dialect: Dialect, key: SessionKey, lease: LeaseRequ
 /** The lease of a session, or of a key without one, as it is stored. */
 export function leaseStatement({ now }: Dialect, key: SessionKey): Statement {
   const names = namesOf(key)
-  const columns = `holder, CASE WHEN lease_until > ${now} + lease_ms THEN 1 ELSE 0 END AS is_ahead`
+  const columns = `holder, lease_until, ${now} AS now, CASE WHEN lease_until > ${now} + lease_ms THEN 1 ELSE 0 END AS is_ahead`
   return sql(
     `SELECT ${columns} FROM lango_sessions WHERE ${SESSION_KEY}
       UNION ALL SELECT ${columns} FROM lango_leases WHERE ${SESSION_KEY}
@@ -92,12 +92,15 @@ export function renewKeyBatch({ now }: Dialect, { key, fence }: LogLease): reado
       ...namesOf(key),
       fence,
     )
-  return [renew('lango_sessions'), renew('lango_leases')]
+  // A lease moves from its own table to the session: searched in this order, it is found in one of them.
+  return [renew('lango_leases'), renew('lango_sessions')]
 }
 
-export function releaseBatch({ key, fence }: LogLease): readonly Statement[] {
+export function releaseBatch(dialect: Dialect, { key, fence }: LogLease): readonly Statement[] {
   const names = namesOf(key)
   return [
+    // The session must not be created in between: it would take the lease over.
+    ...dialect.keyLock(keyText(key)),
     repeatableSql(
       `UPDATE lango_sessions SET ${RELEASED} WHERE ${SESSION_KEY} AND fence = ?`,
       ...names,

@@ -1,121 +1,115 @@
-/** Accepting, ending and posting to runs. */
-import { tidyTitle } from '../../base/title.js'
+/** Accepting, beginning, ending and posting to runs. */
+import { defined } from '../../base/defined.js'
 import { invariant } from '../../errors.js'
 import type { LeaseRequest, NewEntry, NewRun, Post } from '../../session/log-store.js'
+import type { SessionKey } from '../../session/message.js'
+import type { RunEventRecord } from '../../session/run-store.js'
 import { storableJson } from '../check-input.js'
-import { titleColumns } from '../listing.js'
-import { STARTS_TURN } from '../rows.js'
 import {
   type Dialect,
-  HOUR_MS,
+  type Mark,
   namesOf,
-  SESSION_KEY,
   type SqlValue,
   type Statement,
   sql,
   touched,
 } from '../sql-database.js'
+import { createSessionStatements } from '../sql-sessions.js'
 import { storableText } from '../storable-text.js'
 import { CONTENT_COLUMNS, CONTENT_PLACES, entryToRow, keyText } from './log-rows.js'
+import type { PreparedWrite } from './prepared-write.js'
+import { packEvents } from './stored-events.js'
+import { COUNTERS, counted, entryStatements } from './write-entries.js'
 import { granted, isFree } from './write-lease.js'
 
-/** The session of a marked write, by its names. */
-const MARKED_KEY = `FROM lango_sessions s WHERE s.app_name = ? AND s.user_id = ? AND s.session_id = ? AND s.write_id = ?`
-
-const ENTRY = `INSERT INTO lango_entries (session_pk, seq, at, run_pk, nested_pk, message_seq, ${CONTENT_COLUMNS.join(', ')})`
-
-/** A session that is new takes over the lease of its key, which the condition may name `l`. */
-function ensureSession(
-  { now }: Dialect,
-  { key, title }: NewRun,
-  condition: { text: string; parameters: readonly SqlValue[] },
-): readonly Statement[] {
-  const names = namesOf(key)
-  const create = sql(
-    `INSERT INTO lango_sessions (app_name, user_id, session_id, title, search, created_at, updated_at, updated_hour,
-        fence, holder, lease_until, lease_ms)
-      SELECT CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), clock.now, clock.now,
-        clock.now / ${HOUR_MS}, COALESCE(l.fence, 0), COALESCE(l.holder, ''), COALESCE(l.lease_until, 0),
-        COALESCE(l.lease_ms, 0)
-      FROM (SELECT ${now} AS now) AS clock
-        LEFT JOIN lango_leases l ON l.app_name = ? AND l.user_id = ? AND l.session_id = ?
-      WHERE ${condition.text} ON CONFLICT (app_name, user_id, session_id) DO NOTHING`,
-    ...names,
-    ...titleColumns(tidyTitle(title), key.sessionId),
-    ...names,
-    ...condition.parameters,
-  )
-  const move = sql(
-    `DELETE FROM lango_leases WHERE ${SESSION_KEY} AND EXISTS (SELECT 1 FROM lango_sessions WHERE ${SESSION_KEY})`,
-    ...[...names, ...names],
-  )
-  return [create, move]
+/** A session by its names, marked by a write. */
+function markOfKey(key: SessionKey, id: string): Mark {
+  return {
+    text: 's.app_name = ? AND s.user_id = ? AND s.session_id = ? AND s.write_id = ?',
+    parameters: [...namesOf(key), id],
+  }
 }
 
-/** Begins the run if its session is free and has no other run. The last three statements: session, run, entry. */
+const ENTRY = `INSERT INTO lango_entries (session_pk, seq, at, run_pk, ${CONTENT_COLUMNS.join(', ')})`
+
+/**
+ * Begins the run if its session is free and has no other run. The rows of the statement at `session` are its session.
+ * `isKnown`: the session exists, or did.
+ */
 export function acceptBatch(
   dialect: Dialect,
   run: NewRun,
-  id: string,
+  write: PreparedWrite,
   { holder, ttlMs, gone = '' }: LeaseRequest,
-): readonly Statement[] {
-  const { key, runId, message, input } = run
+  { isKnown }: { isKnown: boolean },
+): { statements: readonly Statement[]; session: number } {
+  const { key, runId } = run
   const names = namesOf(key)
-  const { message: row, values } = entryToRow({ kind: 'begun', runId, message, data: { input } })
-  const turn = ((row?.flags ?? 0) & STARTS_TURN) === 0 ? 0 : 1
-  return [
+  const mark = markOfKey(key, write.id)
+  const [own] = write.sessions
+  invariant(own, 'a run has a message of its own session')
+  const counters = counted(write, own)
+  const create = [
     ...dialect.keyLock(keyText(key)),
-    ...ensureSession(dialect, run, {
+    ...createSessionStatements(dialect, key, defined({ title: run.title }), {
       text: `(l.fence IS NULL OR ${isFree(dialect, 'l')})`,
       parameters: [gone],
     }),
-    ...dialect.fences.take,
-    sql(
-      `UPDATE lango_sessions SET entry_count = entry_count + 1, message_count = message_count + 1,
-          token_total = token_total + ?, turn_seq = CASE WHEN CAST(? AS BIGINT) = 0 THEN turn_seq
-            ELSE message_count + 1 END, open_runs = 1, write_id = ?, ${granted(dialect)}, ${touched(dialect)}
-        WHERE ${SESSION_KEY} AND open_runs = 0 AND ${isFree(dialect)}
-        RETURNING pk, fence, entry_count, message_count, post_count`,
-      ...[row?.tokens ?? 0, turn, id, holder, ttlMs, ttlMs, ...names, gone],
-    ),
-    sql(
-      `INSERT INTO lango_runs (run_id, session_pk, app_name, state, accepted_at, first_seq)
-        SELECT CAST(? AS TEXT), s.pk, s.app_name, 'running', ${dialect.now}, s.entry_count ${MARKED_KEY}`,
-      ...[runId, ...names, id],
-    ),
-    sql(
-      `${ENTRY} SELECT s.pk, s.entry_count, ${dialect.now}, (SELECT r.pk FROM lango_runs r WHERE r.run_id = ?), 0,
-        s.message_count, ${CONTENT_PLACES} ${MARKED_KEY}`,
-      ...[runId, ...values, ...names, id],
-    ),
   ]
+  const before = [...(isKnown ? [] : create), ...dialect.fences.take]
+  const statements = [
+    ...before,
+    sql(
+      `UPDATE lango_sessions SET ${COUNTERS}, open_runs = 1, ${granted(dialect)}, ${touched(dialect)}
+        WHERE app_name = ? AND user_id = ? AND session_id = ? AND open_runs = 0 AND ${isFree(dialect)}
+        RETURNING pk, fence, entry_count, message_count, post_count, part_count`,
+      ...[...counters, holder, ttlMs, ttlMs, ...names, gone],
+    ),
+    sql(
+      `INSERT INTO lango_runs (run_id, session_pk, app_name, state, place, accepted_at, first_seq, after_seq)
+        SELECT CAST(? AS TEXT), s.pk, s.app_name, 'running', s.fence, ${dialect.now}, s.entry_count,
+          s.message_count - CAST(? AS BIGINT) FROM lango_sessions s WHERE ${mark.text}`,
+      ...[runId, counters[1] ?? 0, ...mark.parameters],
+    ),
+    ...entryStatements(dialect, write, mark),
+  ]
+  return { statements, session: before.length }
 }
 
 /** Stores a run that does not begin yet. The last statement has its place in the queue. */
 export function queueBatch(dialect: Dialect, run: NewRun, id: string): readonly Statement[] {
-  const { key, runId, message, input, when } = run
-  const names = namesOf(key)
+  const { key, runId, message, input = {}, when, events } = run
   const dueAt = typeof when === 'object' ? when.dueAt : null
+  const mark = markOfKey(key, id)
   return [
     ...dialect.keyLock(keyText(key)),
-    ...ensureSession(dialect, run, { text: 'true', parameters: [] }),
+    ...createSessionStatements(dialect, key, defined({ title: run.title })),
+    ...dialect.fences.take,
     sql(
-      `UPDATE lango_sessions SET open_runs = open_runs + ?, write_id = ?, ${touched(dialect)} WHERE ${SESSION_KEY}`,
-      ...[dueAt === null ? 1 : 0, id, ...names],
+      `UPDATE lango_sessions SET open_runs = open_runs + ?, write_id = ?, ${touched(dialect)}
+        WHERE app_name = ? AND user_id = ? AND session_id = ?`,
+      ...[dueAt === null ? 1 : 0, id, ...namesOf(key)],
     ),
     sql(
-      `INSERT INTO lango_runs (run_id, session_pk, app_name, state, accepted_at, due_at, input)
-        SELECT CAST(? AS TEXT), s.pk, s.app_name, CAST(? AS TEXT), ${dialect.now}, CAST(? AS BIGINT), CAST(? AS TEXT)
-        ${MARKED_KEY}`,
-      ...[runId, dueAt === null ? 'queued' : 'scheduled', dueAt],
-      ...[storableJson('input', { message, input }), ...names, id],
+      `INSERT INTO lango_runs (run_id, session_pk, app_name, state, place, queue_place, accepted_at, due_at, events, input)
+        SELECT CAST(? AS TEXT), s.pk, s.app_name, CAST(? AS TEXT), ${dialect.fences.next}, 1 + (${QUEUE_LENGTH}),
+          ${dialect.now}, CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT) FROM lango_sessions s WHERE ${mark.text}`,
+      ...[runId, dueAt === null ? 'queued' : 'scheduled', dueAt, eventsJson(events?.accepted ?? [], run)],
+      ...[storableJson('input', { message, input }), ...mark.parameters],
     ),
-    sql(
-      `SELECT count(*) AS place FROM lango_runs r JOIN lango_sessions s ON s.pk = r.session_pk
-        WHERE s.app_name = ? AND s.user_id = ? AND s.session_id = ? AND r.state = 'queued'`,
-      ...names,
-    ),
+    sql('SELECT queue_place FROM lango_runs WHERE run_id = ?', runId),
   ]
+}
+
+const QUEUE_LENGTH = "SELECT count(*) FROM lango_runs q WHERE q.session_pk = s.pk AND q.state = 'queued'"
+
+/** The events of an acceptance as they are kept in the row of the run. */
+export function eventsJson(
+  events: readonly RunEventRecord[],
+  { runId, key }: { runId: string; key: { sessionId: string } },
+): string | null {
+  if (events.length === 0) return null
+  return storableJson('events', packEvents(events, { runId, sessionId: key.sessionId }, undefined))
 }
 
 /** Locks a session, so that conditions on its runs are read after those who changed them. */
@@ -123,16 +117,32 @@ export function lockSession({ forUpdate }: Dialect, pk: number): Statement {
   return sql(`SELECT pk FROM lango_sessions WHERE pk = ?${forUpdate}`, pk)
 }
 
-export const IS_QUEUED = `EXISTS (SELECT 1 FROM lango_runs q WHERE q.run_id = ? AND q.session_pk = lango_sessions.pk
-  AND q.state = 'queued')`
+/** The run is queued, and its turn has come. Parameter: its id. */
+export function isNext(alone: boolean): string {
+  return `EXISTS (SELECT 1 FROM lango_runs r WHERE r.run_id = ? AND r.session_pk = lango_sessions.pk
+    AND r.state = 'queued' AND ${alone ? IS_ALONE : NOT_HELD_UP})`
+}
 
-/** Follows the write that begins a queued run: its row knows the first entry of that write, and has no input any more. */
-export function begunStatement(runId: string, pk: number, id: string): Statement {
+/** A run waits for its turn while an earlier run of its session waits for a person, unless that one waits between rounds. */
+export const NOT_HELD_UP = `NOT EXISTS (SELECT 1 FROM lango_runs w WHERE w.session_pk = r.session_pk
+  AND w.state = 'waiting' AND w.is_between = 0 AND w.place < r.place)`
+
+/** No other run of the session of a queued run `r` has begun and not ended. */
+const IS_ALONE = `NOT EXISTS (SELECT 1 FROM lango_runs w WHERE w.session_pk = r.session_pk
+  AND w.state IN ('running', 'waiting', 'handover'))`
+
+/** Follows the write that begins a queued run. `write`: that write. */
+export function begunStatement(
+  runId: string,
+  { pk, id, rows, sessions, replaced }: PreparedWrite,
+): Statement {
+  const added = (sessions[0]?.count ?? 0) - replaced.filter(({ nested }) => !nested).length
   return sql(
     `UPDATE lango_runs SET state = 'running', input = NULL,
-        first_seq = (SELECT s.write_entry FROM lango_sessions s WHERE s.pk = ?)
+        first_seq = COALESCE(first_seq, (SELECT s.entry_count FROM lango_sessions s WHERE s.pk = ?) - CAST(? AS BIGINT)),
+        after_seq = (SELECT s.message_count FROM lango_sessions s WHERE s.pk = ?) - CAST(? AS BIGINT)
       WHERE run_id = ? AND EXISTS (SELECT 1 FROM lango_sessions s WHERE s.pk = ? AND s.write_id = ?)`,
-    ...[pk, runId, pk, id],
+    ...[pk, rows.length - 1, pk, added, runId, pk, id],
   )
 }
 
@@ -149,10 +159,15 @@ function lockItsSession({ forUpdate }: Dialect, runId: string): Statement {
 /** Ends a run that has not begun. Rows of the second statement: the session's row, if it did. */
 export function endQueuedBatch(
   dialect: Dialect,
-  runId: string,
+  { runId, sessionId }: { runId: string; sessionId: string },
   id: string,
   entries: readonly NewEntry[],
 ): readonly Statement[] {
+  invariant(
+    entries.every(({ message }) => !message),
+    'a message is stored under a lease only',
+  )
+  const finish = entries.flatMap(({ events = [] }) => events).find(({ type }) => type === 'run-finish')
   return [
     lockItsSession(dialect, runId),
     sql(
@@ -163,11 +178,16 @@ export function endQueuedBatch(
         RETURNING entry_count`,
       ...[entries.length, id, runId, runId, runId],
     ),
-    ...entries.map((entry, index) => runEntry(dialect, runId, id, entry, entries.length - 1 - index)),
+    ...entries.map((entry, index) => {
+      const after = entries.length - 1 - index
+      return runEntry(dialect, { runId, id, after }, entryToRow(entry, { sessionId }).values)
+    }),
     sql(
-      `UPDATE lango_runs SET state = 'finished', finish_reason = 'aborted', input = NULL,
+      `UPDATE lango_runs SET state = 'finished', finish_reason = ?, input = NULL,
+          first_seq = COALESCE(first_seq, (SELECT s.entry_count - CAST(? AS BIGINT) ${ITS_MARKED})),
           last_seq = (SELECT s.entry_count ${ITS_MARKED}) WHERE run_id = ? AND EXISTS (SELECT 1 ${ITS_MARKED})`,
-      ...[id, runId, id],
+      ...[typeof finish?.finishReason === 'string' ? finish.finishReason : 'aborted', entries.length - 1],
+      ...[id, id, runId, id],
     ),
   ]
 }
@@ -175,7 +195,7 @@ export function endQueuedBatch(
 /** Stores a post. Rows of the second statement: its number. */
 export function postBatch(
   dialect: Dialect,
-  { runId, kind, key, data }: Post,
+  { runId, kind, key, about = '', data }: Post,
   id: string,
 ): readonly Statement[] {
   const isNew = key === undefined ? '' : `AND ${NO_SUCH_KEY}`
@@ -189,31 +209,22 @@ export function postBatch(
         RETURNING entry_count`,
       ...[id, runId, runId, ...(key === undefined ? [] : [storableText(key)])],
     ),
-    runEntry(dialect, runId, id, entry, 0),
-    sql(
-      `UPDATE lango_runs SET posted_seq = (SELECT s.entry_count ${ITS_MARKED})
-        WHERE run_id = ? AND EXISTS (SELECT 1 ${ITS_MARKED})`,
-      ...[id, runId, id],
-    ),
+    runEntry(dialect, { runId, id, after: 0 }, entryToRow(entry, { about }).values),
   ]
 }
 
 const NO_SUCH_KEY =
   'NOT EXISTS (SELECT 1 FROM lango_entries e WHERE e.session_pk = lango_sessions.pk AND e.entry_key = ?)'
 
-/** An entry without a message. `entriesAfter`: how many entries of the write come after this one. */
+/** An entry without a message: a message needs a lease. `after`: how many entries of the write come after this one. */
 function runEntry(
   dialect: Dialect,
-  runId: string,
-  id: string,
-  entry: NewEntry,
-  entriesAfter: number,
+  { runId, id, after }: { runId: string; id: string; after: number },
+  values: readonly SqlValue[],
 ): Statement {
-  invariant(!entry.message, 'a message needs a lease: another run may be at work')
   return sql(
-    `${ENTRY} SELECT s.pk, s.entry_count - CAST(? AS BIGINT), ${dialect.now}, r.pk, 0, CAST(NULL AS BIGINT),
-        ${CONTENT_PLACES}
+    `${ENTRY} SELECT s.pk, s.entry_count - CAST(? AS BIGINT), ${dialect.now}, r.pk, ${CONTENT_PLACES}
       FROM lango_runs r JOIN lango_sessions s ON s.pk = r.session_pk WHERE r.run_id = ? AND s.write_id = ?`,
-    ...[entriesAfter, ...entryToRow(entry).values, runId, id],
+    ...[after, ...values, runId, id],
   )
 }

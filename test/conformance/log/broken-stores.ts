@@ -1,6 +1,7 @@
 /** Ways to plant a defect in a store. Each says how often it had something to change. */
 import type { LogStore } from '../../../src/session/log-store.js'
 import type { SessionKey } from '../../../src/session/message.js'
+import { WriteNumbers } from '../../../src/store/log/write-numbers.js'
 import { type SqlDatabase, type SqlValue, type Statement, sql } from '../../../src/store/sql-database.js'
 import { over, type Stores } from './cut-harness.js'
 import { setSession } from './drivers.js'
@@ -16,6 +17,8 @@ export interface Defect {
   schema?(text: string): string
   /** A broken agent. */
   readonly next?: NonNullable<Stores['next']>
+  /** Breaks what all stores of this process share. Returns what repairs it. */
+  plant?(): () => void
   /** Is called when a process has crashed. */
   crashed?(key: SessionKey, database: SqlDatabase): Promise<void>
   /** Counts what was changed. */
@@ -34,6 +37,62 @@ export function rewrite(pattern: RegExp, replacement: string): Defect {
   return {
     changed,
     database: database => withStatements(database, each => ({ ...each, text: text(each.text) })),
+  }
+}
+
+/** Rewrites the texts of batches that have a statement of some kind. */
+export function rewriteWith(has: RegExp, pattern: RegExp, replacement: string): Defect {
+  const { changed, database } = rewrite(pattern, replacement)
+  return {
+    changed,
+    database: base => {
+      const broken = database?.(base) ?? base
+      return over(base, {
+        batch: statements =>
+          (statements.some(({ text }) => has.test(text)) ? broken : base).batch(statements),
+      })
+    },
+  }
+}
+
+/** Replaces a method of the class that numbers writes. */
+export function renumber<Name extends 'has' | 'next' | 'set' | 'inTurn'>(
+  name: Name,
+  member: (original: WriteNumbers[Name]) => WriteNumbers[Name],
+): Defect {
+  const changed = { count: 0 }
+  const plant = () => {
+    const original = WriteNumbers.prototype[name]
+    const broken = member(original) as (...parameters: unknown[]) => unknown
+    const counting = function (this: WriteNumbers, ...parameters: unknown[]) {
+      changed.count += 1
+      return Reflect.apply(broken, this, parameters)
+    }
+    Object.assign(WriteNumbers.prototype, { [name]: counting })
+    return () => void Object.assign(WriteNumbers.prototype, { [name]: original })
+  }
+  return { changed, plant }
+}
+
+/** Two defects of databases, or two of the numbers of writes. */
+export function both(one: Defect, other: Defect): Defect {
+  const database = (base: SqlDatabase): SqlDatabase => {
+    const broken = one.database?.(base) ?? base
+    return other.database?.(broken) ?? broken
+  }
+  return {
+    database,
+    plant() {
+      const repairs = [one.plant?.(), other.plant?.()]
+      return () => {
+        for (const repair of repairs) repair?.()
+      }
+    },
+    changed: {
+      get count() {
+        return one.changed.count + other.changed.count
+      },
+    },
   }
 }
 

@@ -50,6 +50,8 @@ export interface Scenario {
   /** State at the start and, if every run is done, at the end. */
   readonly state?: { readonly before: Record<string, unknown>; readonly after: Record<string, unknown> }
   readonly keepsLease?: boolean
+  /** The store numbers the writes of the processes. */
+  readonly isCounted?: boolean
 }
 
 export interface Script {
@@ -59,7 +61,7 @@ export interface Script {
 
 export const PROBLEM_KINDS = [
   ...(['lost', 'twice', 'stuck', 'interleaved', 'gap', 'unreadable', 'late'] as const),
-  ...(['disagrees', 'lease', 'state', 'changed', 'error'] as const),
+  ...(['disagrees', 'lease', 'state', 'changed', 'pending', 'error'] as const),
 ] as const
 
 export type ProblemKind = (typeof PROBLEM_KINDS)[number]
@@ -134,8 +136,8 @@ export class World {
     for (const { appName, userId, sessionId } of state ? [key, ...nested] : nested)
       await this.stores.database.run(
         sql(
-          `INSERT INTO lango_sessions (app_name, user_id, session_id, created_at, updated_at, updated_hour)
-            VALUES (?, ?, ?, 1, 1, 1)`,
+          `INSERT INTO lango_sessions (app_name, user_id, session_id, search, created_at, updated_at, updated_hour)
+            VALUES (?, ?, ?, '', 1, 1, 1)`,
           ...[appName, userId, sessionId],
         ),
       )
@@ -225,6 +227,7 @@ export class World {
       },
       between: () => this.#perform(),
       keepsLease: this.scenario.keepsLease ?? false,
+      isCounted: this.scenario.isCounted ?? false,
       next: this.stores.next ?? nextAction,
     }
     return new LogProcess(log, holder, around)

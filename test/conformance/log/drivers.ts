@@ -6,11 +6,12 @@ import type {
   NewEntry,
 } from '../../../src/session/log-store.js'
 import type { Message, SessionKey } from '../../../src/session/message.js'
-import { logSchema } from '../../../src/store/log/log-schema.js'
 import { SqlLog } from '../../../src/store/log/sql-log.js'
-import { type Row, type SqlDatabase, type SqlValue, sql, type Task } from '../../../src/store/sql-database.js'
+import { migrate } from '../../../src/store/migrations.js'
+import { VERSIONS } from '../../../src/store/schema.js'
+import { type Row, type SqlDatabase, type SqlValue, sql } from '../../../src/store/sql-database.js'
 import { type Driver, newKey, openDatabase, SHARED_DRIVERS } from '../store/drivers.js'
-import type { Stores } from './cut-harness.js'
+import { over, type Stores } from './cut-harness.js'
 
 export const LOG_DRIVERS: readonly Driver[] = SHARED_DRIVERS
 
@@ -21,6 +22,8 @@ export interface LogPlace {
   readonly url: string
   /** Another store on the same tables, as another process would open it. */
   another(): LogStore
+  /** A store over the same database with other members. */
+  over(members: (database: SqlDatabase) => Partial<SqlDatabase>): LogStore
 }
 
 export interface OpenLog extends LogPlace {
@@ -29,20 +32,22 @@ export interface OpenLog extends LogPlace {
   stop(): Promise<void>
 }
 
-/** A database with the tables of the log only. `schema` may change a statement that creates them. */
+/** A database with all tables. `schema` may change a statement that creates them. */
 export async function openLog(driver: Driver, schema = (text: string) => text): Promise<OpenLog> {
   const { url, stop } = await driver.startEmpty()
   const [database, second] = [await openDatabase(url), await openDatabase(url)]
   let connected = 0
   const connect = () => (connected++ % 2 === 0 ? database : second)
-  await database.write(function* (): Task<void> {
-    for (const text of logSchema(database.dialect)) yield sql(schema(text))
-  })
+  await migrate(
+    database,
+    VERSIONS.map(version => dialect => version(dialect).map(schema)),
+  )
   return {
     log: new SqlLog(database),
     database,
     url,
     another: () => new SqlLog(second),
+    over: members => new SqlLog(over(database, members(database))),
     stores: { database, connect },
     async stop() {
       await database.close()
@@ -155,8 +160,8 @@ export function expire(database: SqlDatabase, key: SessionKey): Promise<void> {
 export async function createSession(database: SqlDatabase, key: SessionKey): Promise<void> {
   await database.run(
     sql(
-      `INSERT INTO lango_sessions (app_name, user_id, session_id, created_at, updated_at, updated_hour)
-        VALUES (?, ?, ?, 1, 1, 1)`,
+      `INSERT INTO lango_sessions (app_name, user_id, session_id, search, created_at, updated_at, updated_hour)
+        VALUES (?, ?, ?, '', 1, 1, 1)`,
       ...names(key),
     ),
   )
@@ -165,7 +170,7 @@ export async function createSession(database: SqlDatabase, key: SessionKey): Pro
 /** Deletes a session with its entries and runs. */
 export async function deleteSession(database: SqlDatabase, key: SessionKey): Promise<void> {
   const ofSession = `session_pk IN (SELECT pk FROM lango_sessions WHERE ${SESSION})`
-  for (const table of ['lango_entries', 'lango_runs', 'lango_session_state'])
+  for (const table of ['lango_entries', 'lango_runs', 'lango_session_state', 'lango_tool_calls'])
     await database.run(sql(`DELETE FROM ${table} WHERE ${ofSession}`, ...names(key)))
   await database.run(sql(`DELETE FROM lango_sessions WHERE ${SESSION}`, ...names(key)))
 }
@@ -178,6 +183,11 @@ const TABLES = {
   lango_app_state: 'app_name, key',
   lango_user_state: 'app_name, user_id, key',
   lango_session_state: 'session_pk, key',
+  lango_tool_calls: 'session_pk, number',
+  lango_request_parts: 'session_pk, number',
+  lango_calibration: 'model',
+  lango_usage: 'id',
+  lango_memory: 'session_pk',
 }
 
 /** All rows of all tables, a line each. The counter of fences may have gaps and is not among them. */

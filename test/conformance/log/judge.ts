@@ -17,6 +17,8 @@ interface Stored {
   readonly session: Row
   readonly nested: readonly { readonly key: SessionKey; readonly row: Row }[]
   readonly keyLeases: number
+  /** Posts that are pending: the number of the entry, and the call that it is about. */
+  readonly pending: ReadonlyMap<number, string>
   readonly state: Record<string, unknown>
 }
 
@@ -28,6 +30,7 @@ export async function judge(world: World): Promise<Problem[]> {
   judgeContent(world, stored, report)
   for (const script of world.scenario.scripts) judgeRun(world, stored, script, report)
   judgeOrder(stored, report)
+  judgePending(stored, report)
   judgeSession(world, stored, report)
   return problems
 }
@@ -41,6 +44,12 @@ async function readAll({ reader, scenario, stores: { database } }: World): Promi
     return (await database.run(sql(text, appName, userId, sessionId)))[0] ?? {}
   }
   const session = await rowOf(key)
+  const pending = await database.run(
+    sql(
+      'SELECT seq, pending FROM lango_entries WHERE session_pk = ? AND pending IS NOT NULL',
+      numberIn(session, 'pk'),
+    ),
+  )
   const leases = sql('SELECT count(*) AS leases FROM lango_leases WHERE app_name = ?', key.appName)
   return {
     entries: await reader.read(key),
@@ -48,6 +57,7 @@ async function readAll({ reader, scenario, stores: { database } }: World): Promi
     session,
     nested: await Promise.all(nested.map(async each => ({ key: each, row: await rowOf(each) }))),
     keyLeases: numberIn((await database.run(leases))[0], 'leases'),
+    pending: new Map(pending.map(row => [numberIn(row, 'seq'), String(row.pending)])),
     state: await database.read(() => readState(key, numberIn(session, 'pk'))),
   }
 }
@@ -78,8 +88,7 @@ function judgeNumbers({ entries, session, nested }: Stored, report: Report): voi
 function judgeContent({ seen, acknowledged }: World, { entries }: Stored, report: Report): void {
   const bySeq = new Map(entries.map(entry => [entry.seq, entry]))
   for (const entry of entries)
-    if (entry.digest !== digestOf(entry.salt ?? '', contentOf(entry)))
-      report('unreadable', `the digest of entry ${entry.seq}`)
+    if (!isVerified(entries, entry)) report('unreadable', `the digest of entry ${entry.seq}`)
   for (const expected of seen.values()) {
     const { kind, runId, key, message, data } = bySeq.get(expected.seq) ?? {}
     const found = { seq: expected.seq, kind, runId, key, message, data }
@@ -91,6 +100,11 @@ function judgeContent({ seen, acknowledged }: World, { entries }: Stored, report
   }
   const keys = entries.flatMap(({ key }) => key ?? [])
   if (new Set(keys).size !== keys.length) report('twice', 'a key')
+}
+
+function isVerified(entries: readonly Entry[], entry: Entry): boolean {
+  const previous = entries.find(({ seq }) => seq === entry.seq - 1)?.message
+  return entry.digest === digestOf(entry.salt ?? '', contentOf(entry, { previous }))
 }
 
 function judgeRun(world: World, { entries, runs }: Stored, script: Script, report: Report): void {
@@ -112,7 +126,7 @@ function judgeRun(world: World, { entries, runs }: Stored, script: Script, repor
   }
   const last = own.at(-1)
   if (last && last.seq > ended.seq) report('late', `${last.kind} after the end of run ${runId}`)
-  if (row.firstSeq !== begun?.seq || row.lastSeq !== ended.seq || row.message)
+  if (row.firstSeq !== (begun ?? ended).seq || row.lastSeq !== ended.seq || row.message)
     report('disagrees', `the row of run ${runId}: ${row.firstSeq} to ${row.lastSeq}`)
   if (row.finishReason !== ended.data?.reason) report('disagrees', `the reason of run ${runId}`)
   judgeSteps(script, own, report)
@@ -146,6 +160,13 @@ function judgePosts(own: readonly Entry[], report: Report): void {
     const others = own.filter(({ kind, data }) => kind === 'reply' && data?.step === post.data?.step)
     if (!isUsed(post) && !others.some(isUsed)) report('lost', `${post.kind} ${post.seq} is not used`)
   }
+}
+
+/** A post that was used is pending no more, and a reply that was not used still is. */
+function judgePending({ entries, pending }: Stored, report: Report): void {
+  const used = new Set(entries.flatMap(({ data }) => (data?.used as number[] | undefined) ?? []))
+  for (const { seq, kind } of entries.filter(entry => entry.kind === 'reply'))
+    if (pending.has(seq) === used.has(seq)) report('pending', `${kind} ${seq}: ${pending.get(seq)}`)
 }
 
 /** An effect once if its result says so, and at most once if the result is unknown. */

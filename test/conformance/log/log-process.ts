@@ -27,6 +27,8 @@ export interface Surroundings {
   between(): Promise<void>
   /** Ends a run without ending the lease, to begin the next run of the session under it. */
   readonly keepsLease: boolean
+  /** Leaves the numbers of its writes to the store. */
+  readonly isCounted: boolean
   /** The agent. */
   next(view: RunView): Action
 }
@@ -229,7 +231,9 @@ class Writer {
 
   #write(entries: readonly NewEntry[], also: NonNullable<LogWrite['also']>): LogWrite {
     const { key, fence } = this.lease
-    return { key, under: { fence, number: this.#number }, entries, also }
+    const number = this.#around.isCounted ? 'next' : this.#number
+    const runId = also.run?.runId ?? entries[0]?.runId
+    return { key, under: { fence, number }, ...(runId === undefined ? {} : { runId }), entries, also }
   }
 
   /** Own entries are known; posts that came before them are read. */

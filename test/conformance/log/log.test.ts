@@ -14,11 +14,13 @@ import {
   sessionRow,
 } from './drivers.js'
 import { COST } from './promises-of-cost.js'
+import { COUNTING } from './promises-of-counting.js'
 import { LEASES } from './promises-of-leases.js'
+import { REPLACING } from './promises-of-replacing.js'
 import { RUNS } from './promises-of-runs.js'
 import { type Check, WRITES } from './promises-of-writes.js'
 
-const CHECKS: Record<string, Check> = { ...WRITES, ...RUNS, ...LEASES, ...COST }
+const CHECKS: Record<string, Check> = { ...WRITES, ...COUNTING, ...REPLACING, ...RUNS, ...LEASES, ...COST }
 
 describe.each(LOG_DRIVERS)('the log in $name', driver => {
   let place: OpenLog
@@ -48,6 +50,20 @@ describe.each(LOG_DRIVERS)('the log in $name', driver => {
 
   test('does not when it cannot tell that the numbers of the entries are taken', async () => {
     await expect(sentTwice({ isDuplicate: () => false })).rejects.toMatchObject({ code: 'internal' })
+  })
+
+  test('tells how many parts of requests a session has, if a write says another number', async () => {
+    const log = new SqlLog(place.database)
+    const { runId, write } = await beginRun(log)
+    const added = [{ digest: 'a', part: 'a' }]
+    const notice = [{ kind: 'notice', runId }] as const
+    expect(await log.tryAppend(write(1, notice, { parts: { before: 3, added } }))).toEqual({ partCount: 0 })
+    expect(await log.tryAppend(write(1, notice, { parts: { before: 0, added } }))).toMatchObject({ seq: 2 })
+    expect(await log.tryAppend(write(2, notice, { parts: { before: 0, added } }))).toEqual({ partCount: 1 })
+    const lost = write(1, notice, { parts: { before: 0, added } })
+    await expect(log.tryAppend({ ...lost, under: { fence: 0, number: 7 } })).rejects.toMatchObject({
+      code: 'lease-lost',
+    })
   })
 
   /** Plays a run with a database that sends every write twice that may be repeated. */

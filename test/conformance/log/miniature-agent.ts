@@ -5,6 +5,7 @@
  */
 import type { Entry, NewEntry, RunChange } from '../../../src/session/log-store.js'
 import type { Message, SessionKey, State } from '../../../src/session/message.js'
+import type { RunEventRecord } from '../../../src/session/run-store.js'
 
 export type Step =
   | { readonly do: 'answer'; readonly text: string }
@@ -170,7 +171,18 @@ function use(runId: string, posts: readonly Entry[], step?: number): NewEntry {
     runId,
     message: said(text),
     data: { used, ...(step === undefined ? {} : { step }) },
+    ...(step === undefined ? {} : { events: [answerOf(runId, step)] }),
   }
+}
+
+/** The question of a step as posts name it. */
+export function questionOf(runId: string, step: number): string {
+  return `${runId}/${step}`
+}
+
+/** Records that the question of a step is answered: its posts are pending no more. */
+function answerOf(runId: string, step: number): RunEventRecord {
+  return { type: 'approval-answer', id: questionOf(runId, step), answer: 'approved', seq: step + 1 }
 }
 
 function ended(runId: string, reason: string) {

@@ -1,10 +1,11 @@
 /** Transactions that meet on PostgreSQL. One is left open by a raw connection while the other waits for it. */
 import pg from 'pg'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import type { LeaseRequest, LogStore } from '../../../src/session/log-store.js'
+import type { LeaseRequest, LogStore, NewRun } from '../../../src/session/log-store.js'
 import type { SessionKey } from '../../../src/session/message.js'
+import { prepareWrite } from '../../../src/store/log/prepared-write.js'
 import { SqlLog } from '../../../src/store/log/sql-log.js'
-import { appendBatch, prepareWrite } from '../../../src/store/log/write-entries.js'
+import { appendBatch } from '../../../src/store/log/write-entries.js'
 import { acquireBatch } from '../../../src/store/log/write-lease.js'
 import { acceptBatch, endQueuedBatch, postBatch } from '../../../src/store/log/write-runs.js'
 import { type Statement, sql } from '../../../src/store/sql-database.js'
@@ -92,6 +93,18 @@ function posting(runId: string): readonly Statement[] {
   return postBatch(place.database.dialect, { runId, kind: 'reply', data: { yes: true } }, `raw.${runId}`)
 }
 
+function accepting(run: NewRun): readonly Statement[] {
+  const { key, runId, message: text } = run
+  const entries = [{ kind: 'begun', runId, message: text }] as const
+  const write = prepareWrite(0, `raw.${runId}`, { key, runId, entries, under: { fence: 0 } })
+  return acceptBatch(place.database.dialect, run, write, LEASE, { isKnown: false }).statements
+}
+
+function endingQueued({ key: { sessionId }, runId }: NewRun): readonly Statement[] {
+  const entries = [{ kind: 'ended', runId }] as const
+  return endQueuedBatch(place.database.dialect, { runId, sessionId }, 'raw', entries)
+}
+
 async function ended({ key, runId, lease, write }: RunAtWork): Promise<readonly Statement[]> {
   const { pk } = await sessionRow(place.database, key)
   const last = {
@@ -133,8 +146,9 @@ test('a pause that counts posts by a sub-select of its statement overlooks one t
   expect(await afterWaiting(log.pause(write(2, [], waitingRun(runId)), 0), post)).toMatchObject({ seq: 4 })
   expect(defect.changed.count).toBeGreaterThan(0)
   expect((await log.read(key)).map(({ kind }) => kind)).toEqual(['begun', 'question', 'reply'])
-  expect((await log.findRuns([runId]))[0]).toMatchObject({ state: 'waiting', isPosted: false })
-  expect(await abandoned(key)).toEqual([])
+  // The reply is pending, so that the run is continued nevertheless.
+  expect((await log.findRuns([runId]))[0]).toMatchObject({ state: 'waiting', isPosted: true })
+  expect(await abandoned(key)).toEqual([runId])
 })
 
 test('a post waits for a pause that is being stored, and wakes the run up', async () => {
@@ -171,8 +185,7 @@ test('a queued run does not begin while its end is being stored', async () => {
   const { key, write } = await beginRun(log)
   const next = { ...runOf(key, newRunId()), when: 'queue' } as const
   await log.accept(next, OTHER)
-  const entries = [{ kind: 'ended', runId: next.runId }] as const
-  const open = await leaveOpen(endQueuedBatch(place.database.dialect, next.runId, 'raw', entries))
+  const open = await leaveOpen(endingQueued(next))
   const begun = [{ kind: 'begun', runId: next.runId, message: next.message }] as const
   expect(await afterWaiting(log.begin(next.runId, write(1, begun)), open)).toBeUndefined()
   expect((await log.findRuns([next.runId]))[0]).toMatchObject({ state: 'finished' })
@@ -185,8 +198,7 @@ test('a begin that does not lock its session first begins a run that has ended',
   const { key, write } = await beginRun(log)
   const next = { ...runOf(key, newRunId()), when: 'queue' } as const
   await log.accept(next, OTHER)
-  const entries = [{ kind: 'ended', runId: next.runId }] as const
-  const open = await leaveOpen(endQueuedBatch(place.database.dialect, next.runId, 'raw', entries))
+  const open = await leaveOpen(endingQueued(next))
   const begun = [{ kind: 'begun', runId: next.runId, message: next.message }] as const
   expect(await afterWaiting(log.begin(next.runId, write(1, begun)), open)).toMatchObject({ seq: 3 })
   expect(defect.changed.count).toBeGreaterThan(0)
@@ -216,7 +228,7 @@ test('a run waits for another one that begins in the same new session', async ()
   ] as const) {
     const key = newKey()
     const first = runOf(key, newRunId())
-    const open = await leaveOpen(acceptBatch(database.dialect, first, `raw.${first.runId}`, LEASE))
+    const open = await leaveOpen(accepting(first))
     expect(await afterWaiting(log.accept({ ...runOf(key, newRunId()), when }, OTHER), open)).toEqual(answer)
     expect(await log.read(key)).toMatchObject([{ runId: first.runId, kind: 'begun' }])
     expect(await sessionRow(database, key)).toMatchObject({ holder: LEASE.holder, message_count: 1 })
@@ -258,7 +270,7 @@ test('a run that is queued waits for a lease of its key, and its session takes t
 test('a lease of a key waits for a run that begins in its new session, and is refused', async () => {
   const { log, database } = place
   const run = runOf(newKey(), newRunId())
-  const open = await leaveOpen(acceptBatch(database.dialect, run, `raw.${run.runId}`, LEASE))
+  const open = await leaveOpen(accepting(run))
   expect(await afterWaiting(log.acquire(run.key, OTHER), open)).toEqual({ holder: LEASE.holder })
   expect(await dump(database)).not.toContain(`lango_leases {"app_name":"${run.key.appName}"`)
 })

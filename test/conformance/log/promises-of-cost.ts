@@ -49,13 +49,22 @@ async function costsOf({ log, database }: LogPlace): Promise<Costs> {
   await measured('pause that is refused', () => log.pause(write(3, [], waiting), 0))
   await measured('pause', () => log.pause(write(3, [], waiting), 1))
   const lease = await measured('acquire', () => acquired(log, key))
+  await measured('acquire that is refused', () => log.acquire(key, LEASE))
   const next = { ...runOf(key, newRunId()), when: 'queue' } as const
   await measured('accept of a run that is queued', () => log.accept(next, LEASE))
   const own = writesUnder(lease)
   await log.append(own(1, [{ kind: 'ended', runId }], { run: { runId, state: 'finished' } }))
+  const twenty = Array.from({ length: 20 }, (_, index) => ({ ...one, message: message('one', `m${index}`) }))
+  const { fence } = lease
+  await measured('append of twenty entries, numbered by the store', () =>
+    log.append({ key, under: { fence, number: 'next' }, entries: twenty }),
+  )
+  await measured('append of a message that replaces another one', () =>
+    log.append(own(3, twenty.slice(0, 1))),
+  )
   const begun = { kind: 'begun', runId: next.runId, message: next.message } as const
-  await measured('begin', () => log.begin(next.runId, own(2, [begun])))
-  await measured('end of a run', () => log.append(ending({ ...first, runId: next.runId, write: own }, 3)))
+  await measured('begin', () => log.begin(next.runId, own(4, [begun])))
+  await measured('end of a run', () => log.append(ending({ ...first, runId: next.runId, write: own }, 5)))
   await measured('append without a lease', () => log.append({ key, entries: [{ kind: 'notice' }] }))
   await measured('accept of a run in a free session', () => log.accept(runOf(key, newRunId()), LEASE))
   const last = await measured('accept of a run in a new session', () => beginRun(log, newKey()))
@@ -71,20 +80,28 @@ function expectedCosts(isPostgres: boolean): Costs {
     isPostgres ? ([postgres, 1, 2] as const) : ([sqlite, 1, 0] as const)
   return {
     'append of one entry': write(2),
-    'append of three entries with two changes of state and of the run': write(7),
+    'append of three entries with two changes of state and of the run': write(5),
+    // Sixteen of them are in one statement, and four in another.
+    'append of twenty entries, numbered by the store': write(3),
+    // It is sent twice: the first time, the id of the message is found.
+    'append of a message that replaces another one': isPostgres ? [9, 2, 4] : [9, 1, 0],
     'append without a lease': write(2),
-    'end of a run': write(3),
+    // The calls of the run that are not settled are marked.
+    'end of a run': write(4),
     pause: write(2),
     // The third one asks for the reason.
     'pause that is refused': write(3),
-    post: write(4),
-    acquire: write(3),
-    release: write(2),
+    post: write(3),
+    // A lease that is refused takes no write: it is read first.
+    acquire: write(4),
+    'acquire that is refused': [1, 0, 0],
+    release: write(2, 3),
     // A single statement needs no transaction of its own.
     renew: [1, 1, 0],
     'accept of a run in a new session': write(6),
-    'accept of a run in a free session': write(6),
-    'accept of a run that is queued': write(5, 6),
+    // The session is known to exist.
+    'accept of a run in a free session': write(4, 3),
+    'accept of a run that is queued': write(6),
     begin: write(4),
     read: [1, 0, 0],
   }

@@ -65,6 +65,27 @@ export const LEASES = {
     expect(await log.renew([lease])).toEqual(new Set())
   },
 
+  async 'refuses a lease that another process gets after it was read as free'({ over, another, database }) {
+    const free = await beginRun(another())
+    await another().append(ending(free, 1))
+    for (const key of [newKey(), free.key]) {
+      let taken: Promise<unknown> | undefined
+      const log = over(base => ({
+        async run(statement) {
+          const rows = await base.run(statement)
+          // The first statement reads the lease.
+          taken ??= another().acquire(key, OTHER)
+          await taken
+          return rows
+        },
+      }))
+      expect(await log.acquire(key, LEASE)).toEqual({ holder: OTHER.holder })
+      const lease = (await taken) as { fence: number }
+      expect(await another().renew([{ key, fence: lease.fence }])).toEqual(new Set([lease.fence]))
+    }
+    expect(await sessionRow(database, free.key)).toMatchObject({ holder: OTHER.holder })
+  },
+
   async 'gives the lease of a key to the session that is created under it'({ log, another, database }) {
     const key = newKey()
     const lease = await acquired(log, key)

@@ -1,11 +1,14 @@
 /** Promises of the log about runs and posts. */
 import { expect } from 'vitest'
-import type { Acceptance, LogStore, NewRun, RunRowState } from '../../../src/session/log-store.js'
+import type { Acceptance, LogStore, NewEntry, NewRun, RunRowState } from '../../../src/session/log-store.js'
 import type { SessionKey } from '../../../src/session/message.js'
+import { sql } from '../../../src/store/sql-database.js'
+import { restoreText } from '../../../src/store/storable-text.js'
 import { failureOf, newKey } from '../store/drivers.js'
 import {
   acquired,
   beginRun,
+  deleteSession,
   dump,
   ending,
   expire,
@@ -43,6 +46,12 @@ function beginning({ runId, message: text, input }: NewRun) {
   return [{ kind: 'begun', runId, message: text, data: { input } }] as const
 }
 
+/** An entry that records the answer of a person to a call. */
+function recording(runId: string, id: string) {
+  const events = [{ type: 'approval-answer', id, answer: 'approved', seq: 1 }]
+  return { kind: 'event', runId, events } as const
+}
+
 export const RUNS = {
   async 'begins a run in a new session with its message, its entry, its row and the lease'({
     log,
@@ -51,7 +60,10 @@ export const RUNS = {
     const run = { ...runOf(newKey(), newRunId()), title: 'A title' }
     const { key, runId } = run
     const begun = await accept(log, run)
-    expect(begun).toEqual({ begun: { key, fence: expect.any(Number), posts: 0 }, seq: 1, messageSeq: 1 })
+    expect(begun).toEqual({
+      begun: { key, fence: expect.any(Number), posts: 0 },
+      ...{ seq: 1, messageSeq: 1, partCount: 0 },
+    })
     expect(await log.read(key)).toMatchObject([
       { seq: 1, kind: 'begun', runId, messageSeq: 1, message: run.message, data: { input: run.input } },
     ])
@@ -83,6 +95,23 @@ export const RUNS = {
     const [row] = await log.findRuns([first.runId])
     expect(row).toMatchObject({ state: 'finished', finishReason: 'stop', firstSeq: 1, lastSeq: 3 })
     expect(await accept(log, runOf(first.key, newRunId()))).toMatchObject({ seq: 4, messageSeq: 3 })
+  },
+
+  async 'begins a run in a session that was deleted after the store has used it'({ log, another, database }) {
+    const { key } = await beginRun(log)
+    await deleteSession(database, key)
+    const next = runOf(key, newRunId())
+    expect(await accept(log, next)).toMatchObject({ seq: 1, messageSeq: 1, partCount: 0 })
+    expect(await sessionRow(database, key)).toMatchObject({ open_runs: 1, entry_count: 1 })
+    expect(await accept(log, runOf(key, newRunId()))).toBe('busy')
+    await deleteSession(database, key)
+    // Not while another process has the lease of its key.
+    const lease = await acquired(another(), key)
+    const before = await dump(database)
+    expect(await accept(log, runOf(key, newRunId()))).toBe('busy')
+    expect(await dump(database)).toBe(before)
+    await another().release(lease)
+    expect(await accept(log, runOf(key, newRunId()))).toMatchObject({ seq: 1 })
   },
 
   async 'stores no entry and no message of a run that is accepted while another works'({ log, database }) {
@@ -188,15 +217,26 @@ export const RUNS = {
     expect(await accept(log, { ...runOf(key, newRunId()), when: 'begin-or-queue' })).toEqual({ queued: 1 })
   },
 
-  async 'does not answer a run as known whose message has the id of another message'({ log, database }) {
+  async 'begins a run whose message has the id of another one, under the number of that message'({
+    log,
+    database,
+  }) {
     const run = { ...runOf(newKey(), newRunId()), message: message('first', 'm1') }
+    const { key } = run
     const begun = await accept(log, run)
     if (typeof begun === 'string' || !('begun' in begun)) throw new TypeError('the run did not begin')
     await log.append(ending({ ...run, lease: begun.begun, write: writesUnder(begun.begun) }, 1))
-    const before = await dump(database)
-    const next = { ...runOf(run.key, newRunId()), message: message('second', 'm1') }
-    expect((await failureOf(accept(log, next))).code).toBe('internal')
-    expect(await dump(database)).toBe(before)
+    const next = { ...runOf(key, newRunId()), message: message('second', 'm1') }
+    expect(await accept(log, next)).toMatchObject({ begun: { key }, seq: 3, messageSeq: 1 })
+    expect(await sessionRow(database, key)).toMatchObject({ entry_count: 3, message_count: 1, turn_seq: 1 })
+    expect(
+      (await log.read(key)).map(({ seq, messageSeq, message: text }) => [seq, messageSeq, text]),
+    ).toEqual([
+      [1, undefined, run.message],
+      [2, undefined, undefined],
+      [3, 1, next.message],
+    ])
+    expect((await log.findRuns([next.runId]))[0]).toMatchObject({ state: 'running', firstSeq: 3 })
   },
 
   async 'begins a queued run once, with its first entry in its row'({ log, database }) {
@@ -267,8 +307,8 @@ export const RUNS = {
     expect(await leaseColumns(database, key)).toEqual(lease)
     const rows = await log.findRuns([next.runId, scheduled.runId])
     expect(rows).toMatchObject([
-      { state: 'finished', finishReason: 'aborted', lastSeq: 3 },
-      { state: 'finished', finishReason: 'aborted', lastSeq: 5 },
+      { state: 'finished', finishReason: 'aborted', firstSeq: 2, lastSeq: 3 },
+      { state: 'finished', finishReason: 'aborted', firstSeq: 4, lastSeq: 5 },
     ])
     for (const row of rows) expect(row).not.toHaveProperty('input')
     const before = await dump(database)
@@ -358,14 +398,19 @@ export const RUNS = {
     expect((await log.findRuns([runId]))[0]).toMatchObject({ state: 'waiting' })
   },
 
-  async 'lists a waiting run as abandoned when it has received a post, and not before'({ log, another }) {
+  async 'lists a waiting run as abandoned when it has received a post, until it has recorded that'({
+    log,
+    another,
+  }) {
     const { key, runId, write } = await beginRun(log)
     const waiting = { run: { runId, state: 'waiting' }, release: true } as const
+    const question = [{ kind: 'question', runId }] as const
     expect(await abandoned(log, key)).toEqual([])
-    await log.post({ runId, kind: 'steer' })
-    await log.pause(write(1, [{ kind: 'question', runId }], waiting), 1)
+    await log.post({ runId, kind: 'reply', about: 'c1' })
+    await log.append({ ...write(1, [recording(runId, 'c1')]), runId })
+    await log.pause(write(2, question, waiting), 1)
     expect(await abandoned(log, key)).toEqual([])
-    await another().post({ runId, kind: 'reply' })
+    await another().post({ runId, kind: 'reply', about: 'c2' })
     expect((await log.findRuns([runId]))[0]).toMatchObject({ state: 'waiting', isPosted: true })
     expect(await abandoned(log, key)).toEqual([runId])
     const lease = await acquired(log, key)
@@ -373,9 +418,103 @@ export const RUNS = {
     expect(await abandoned(log, key)).toEqual([])
     const next = writesUnder(lease)
     await log.append(next(1, [{ kind: 'attempt', runId }], { run: { runId, state: 'running' } }))
+    expect((await log.findRuns([runId]))[0]).toMatchObject({ state: 'running', isPosted: true })
+    await log.append({ ...next(2, [recording(runId, 'c2')]), runId })
     expect((await log.findRuns([runId]))[0]).toMatchObject({ state: 'running', isPosted: false })
-    await log.pause(next(2, [{ kind: 'question', runId }], waiting), 2)
+    await log.pause(next(3, question, waiting), 2)
     expect(await abandoned(log, key)).toEqual([])
+  },
+
+  async 'keeps a post pending until its run records an event that answers its call, with that write'({
+    log,
+    another,
+    database,
+  }) {
+    const { key, runId, lease, write } = await beginRun(log)
+    const other = await beginRun(log)
+    const post = (about: string, id = runId) => another().post({ runId: id, kind: 'reply', about })
+    for (const about of ['c1', 'c1', 'c2', 'half \ud800']) await post(about)
+    await post('c1', other.runId)
+    const isPosted = async (id: string) => (await log.findRuns([id]))[0]?.isPosted
+    const pending = async () => {
+      const rows = await database.run(
+        sql(
+          `SELECT e.pending FROM lango_entries e JOIN lango_runs r ON r.pk = e.run_pk
+            WHERE r.run_id = ? AND e.pending IS NOT NULL ORDER BY e.seq`,
+          runId,
+        ),
+      )
+      return rows.map(row => restoreText(String(row.pending)))
+    }
+    const all = ['c1', 'c1', 'c2', 'half \ud800']
+    const record = (number: number, events: NonNullable<NewEntry['events']>) =>
+      log.append({ ...write(number, [{ kind: 'notice', runId, events }]), runId })
+    // Nothing here is an answer.
+    await record(1, [
+      { type: 'approval-request', id: 'c1', seq: 1 },
+      { type: 'approval-answer', id: 'c1', answer: 'aborted', seq: 2 },
+      { type: 'tool-unknown', id: 'c1', asks: true, seq: 3 },
+      { type: 'tool-result', id: 'c1', seq: 4 },
+      { type: 'approval-answer', id: 'c3', answer: 'approved', seq: 5 },
+    ])
+    await log.append(write(2, [], { run: { runId, state: 'running' } }))
+    expect(await pending()).toEqual(all)
+    const answer = { ...write(3, [recording(runId, 'c1')]), runId }
+    const under = { fence: lease.fence + 1000, number: 3 }
+    expect((await failureOf(log.append({ ...answer, under }))).code).toBe('lease-lost')
+    expect(await pending()).toEqual(all)
+    await log.append(answer)
+    expect(await pending()).toEqual(all.slice(2))
+    expect([await isPosted(runId), await isPosted(other.runId)]).toEqual([true, true])
+    await record(4, [
+      { type: 'tool-unknown', id: 'c2', answer: 'happened', seq: 6 },
+      { type: 'tool-result', id: 'half \ud800', given: true, seq: 7 },
+    ])
+    expect(await pending()).toEqual([])
+    expect([await isPosted(runId), await isPosted(other.runId)]).toEqual([false, true])
+    // A post about no call is not answered by an event, whatever its id.
+    await another().post({ runId, kind: 'stop' })
+    await record(5, [{ type: 'approval-answer', id: 'c1', answer: 'approved', seq: 8 }])
+    await record(6, [{ type: 'approval-answer', id: '', answer: 'approved', seq: 9 }])
+    expect(await pending()).toEqual([''])
+    expect((await log.read(key, { kinds: ['reply', 'stop'] })).length).toBe(5)
+  },
+
+  async 'refuses a write of a run that has ended, but not one that says that it may have'({
+    log,
+    another,
+    database,
+  }) {
+    const run = await beginRun(log)
+    const { key, runId, write } = run
+    const call = { callId: 'c', tool: 't', effect: 'once', digest: 'd', args: {} } as const
+    await log.append({ ...write(1, [], { calls: [{ id: 'm/c', status: 'started', call }] }), runId })
+    const statuses = async () => {
+      const rows = await database.run(sql('SELECT status FROM lango_tool_calls WHERE run_id = ?', runId))
+      return rows.map(({ status }) => status)
+    }
+    expect(await statuses()).toEqual(['started'])
+    await log.append({ ...ending(run, 2), runId })
+    expect(await statuses()).toEqual(['unknown'])
+    const next = writesUnder(await acquired(another(), key))
+    const settled = { calls: [{ id: 'm/c', status: 'done', result: 1 }] } as const
+    const before = await dump(database)
+    for (const id of [runId, newRunId()]) {
+      const late = { ...next(1, [{ kind: 'answer', runId: id, message: message('late') }]), runId: id }
+      expect((await failureOf(another().append(late))).code).toBe('run-interrupted')
+      expect((await failureOf(another().pause(late, 0))).code).toBe('run-interrupted')
+      const counted = { ...late, under: { fence: late.under?.fence ?? 0, number: 'next' } } as const
+      expect((await failureOf(another().append(counted))).code).toBe('run-interrupted')
+      expect((await failureOf(log.append({ ...next(1, [], settled), runId: id }))).code).toBe(
+        'run-interrupted',
+      )
+    }
+    expect(await dump(database)).toBe(before)
+    const entries = [{ kind: 'result', runId }] as const
+    const ledger = { ...next(1, entries, settled), runId, mayHaveEnded: true }
+    expect(await log.append(ledger)).toMatchObject({ seq: 3, calls: [{ id: 'm/c' }] })
+    expect(await statuses()).toEqual(['done'])
+    expect((await log.findRuns([runId]))[0]).toMatchObject({ state: 'finished', lastSeq: 2 })
   },
 
   async 'lists the runs of sessions without a valid lease as abandoned'({ log, database }) {

@@ -1,8 +1,9 @@
 /** Promises of the log about entries. Each check fails when its promise is broken; `controls.test.ts` breaks them. */
 import { expect } from 'vitest'
 import type { Entry, NewEntry } from '../../../src/session/log-store.js'
-import type { State } from '../../../src/session/message.js'
-import { contentOf, digestOf } from '../../../src/store/log/log-rows.js'
+import type { Message, State } from '../../../src/session/message.js'
+import { contentOf, digestOf, isAuthentic, type RowContext } from '../../../src/store/log/log-rows.js'
+import { sql } from '../../../src/store/sql-database.js'
 import { readState } from '../../../src/store/sql-state.js'
 import { failureOf, newKey } from '../store/drivers.js'
 import {
@@ -21,6 +22,15 @@ import {
 } from './drivers.js'
 
 export type Check = (place: LogPlace) => Promise<void>
+
+export const USAGE = {
+  ...{ inputTokens: 1, outputTokens: 2, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 },
+  totalTokens: 3,
+}
+
+function isVerified(entry: Entry, context?: RowContext): boolean {
+  return digestOf(entry.salt ?? '', contentOf(entry, context)) === entry.digest
+}
 
 export const WRITES = {
   async 'numbers entries and posts without a gap'({ log, database }) {
@@ -202,9 +212,33 @@ export const WRITES = {
     expect(await failureOf(log.append(imported))).toMatchObject({ code: 'session-busy', retryable: true })
     expect(await dump(database)).toBe(before)
     await expire(database, key)
-    const lease = await leaseColumns(database, key)
     expect(await log.append(imported)).toEqual({ seq: 2, messageSeqs: [2], posts: 0 })
-    expect(await leaseColumns(database, key)).toEqual(lease)
+  },
+
+  async 'ends an expired lease with an append without one, and the late holder finds it gone'({
+    log,
+    another,
+    database,
+  }) {
+    const { key, runId, lease, write } = await beginRun(log)
+    const notice = [{ kind: 'notice', runId }] as const
+    await log.append(write(1, notice))
+    await expire(database, key)
+    await another().append({ key, entries: [{ kind: 'message', message: message('imported') }] })
+    expect(await leaseColumns(database, key)).toMatchObject({ fence: 0, holder: '', lease_until: 0 })
+    const before = await dump(database)
+    // What it has written is stored.
+    expect(await log.append(write(1, notice))).toMatchObject({ seq: 2 })
+    for (const number of [1, 2, 3, 'next'] as const) {
+      const late = { ...write(2, [...notice, ...notice]), under: { fence: lease.fence, number } }
+      expect((await failureOf(log.append(late))).code).toBe('lease-lost')
+      expect((await failureOf(log.pause(late, 0))).code).toBe('lease-lost')
+    }
+    expect(await log.renew([lease])).toEqual(new Set())
+    await log.release(lease)
+    expect(await dump(database)).toBe(before)
+    const next = await acquired(another(), key)
+    expect(await another().append(writesUnder(next)(1, notice))).toMatchObject({ seq: 4 })
   },
 
   async 'refuses an append to a session that does not exist'({ log, database }) {
@@ -263,28 +297,47 @@ export const WRITES = {
     expect(await stateOf()).toEqual({ b: 2, '\0': '\0', ['__proto__']: 5 })
   },
 
-  async 'changes no state, no run and no nested session with a write that is refused'(place) {
+  async 'changes nothing that comes with a write that is refused'(place) {
     const { log, another, database } = place
     const { key, runId, lease, write } = await beginRun(log)
     const nested = { ...key, appName: `nested-${key.appName}` }
     await createSession(database, nested)
-    await log.append(write(1, [], { state: { kept: 1, 'user:kept': 1, 'app:kept': 1 } }))
+    const call = { callId: 'c', tool: 't', effect: 'once', digest: 'd', args: {} } as const
+    const started = (id: string) => ({ id, status: 'started', call }) as const
+    await another().post({ runId, kind: 'reply', about: 'c' })
+    await log.append({
+      ...write(1, [], {
+        state: { kept: 1, 'user:kept': 1, 'app:kept': 1 },
+        calls: [started('m/one'), started('m/two')],
+      }),
+      runId,
+    })
     const removed = { kept: undefined, 'user:kept': undefined, 'app:kept': undefined }
     const state = { ...removed, new: 1, 'user:new': 1, 'app:new': 1 }
     const run = { runId, state: 'finished', finishReason: 'stop' } as const
-    const also = { state, run, release: true }
-    const entries = [{ kind: 'ended', runId, message: message('inner'), nested }] as const
+    const also = {
+      ...{ state, run, release: true },
+      calls: [{ id: 'm/one', status: 'done' }, started('m/three')],
+      parts: { before: 0, added: [{ digest: 'p', part: 'p' }] },
+      calibration: [{ model: `model-${runId}`, bytes: 1, tokens: 1 }],
+    } as const
+    const events = [
+      { type: 'usage', model: 'm', usage: USAGE, seq: 1 },
+      { type: 'approval-answer', id: 'c', answer: 'approved', seq: 2 },
+    ]
+    const entries = [{ kind: 'ended', runId, message: message('inner'), nested, events }] as const
+    const attempt = (number: number) => ({ ...write(number, entries, also), runId })
     const before = await dump(database)
-    expect((await failureOf(log.append(write(3, entries, also)))).code).toBe('internal')
+    expect((await failureOf(log.append(attempt(3)))).code).toBe('internal')
     const under = { fence: lease.fence + 1000, number: 2 }
-    expect((await failureOf(log.append({ ...write(2, entries, also), under }))).code).toBe('lease-lost')
-    expect(await log.pause(write(2, entries, also), 7)).toEqual({ unread: 0 })
+    expect((await failureOf(log.append({ ...attempt(2), under }))).code).toBe('lease-lost')
+    expect(await log.pause(attempt(2), 7)).toEqual({ unread: 1 })
     expect((await failureOf(log.append({ key, entries, also: { state } }))).code).toBe('session-busy')
     expect(await dump(database)).toBe(before)
     await expire(database, key)
     await acquired(another(), key)
     const taken = await dump(database)
-    expect((await failureOf(log.append(write(2, entries, also)))).code).toBe('lease-lost')
+    expect((await failureOf(log.append(attempt(2)))).code).toBe('lease-lost')
     expect(await dump(database)).toBe(taken)
   },
 
@@ -336,11 +389,14 @@ export const WRITES = {
     )
     const inner = (stored[0]?.data as Record<string, [string, object]> | undefined)?.[strange]?.[1]
     expect(Object.keys(inner ?? {})).toEqual(['__proto__'])
-    for (const entry of stored) expect(digestOf(entry.salt ?? '', contentOf(entry))).toBe(entry.digest)
+    for (const entry of stored) expect(isVerified(entry)).toBe(true)
     expect((await log.find(key, [`key ${strange}`])).map(({ seq }) => seq)).toEqual([2])
   },
 
-  async 'has a digest over salt and content that verifies after reading and tells any change'({ log }) {
+  async 'has a digest over salt and content that verifies after reading and tells any change'({
+    log,
+    database,
+  }) {
     const { key, runId, write } = await beginRun(log)
     const said: NewEntry = {
       kind: 'answer',
@@ -352,8 +408,15 @@ export const WRITES = {
     const equal = { kind: 'notice', runId, data: { same: true } } as const
     await log.append(write(1, [said, equal, equal]))
     const [begun, entry, one, two] = await log.read(key)
-    for (const each of [begun, entry, one, two])
-      expect(digestOf(each?.salt ?? '', contentOf(each as Entry))).toBe(each?.digest)
+    for (const each of [begun, entry, one, two]) expect(isVerified(each as Entry)).toBe(true)
+    const rows = await database.run(
+      sql('SELECT * FROM lango_entries WHERE session_pk = ?', Number((await sessionRow(database, key)).pk)),
+    )
+    for (const row of rows) {
+      expect(isAuthentic(row)).toBe(true)
+      expect(isAuthentic({ ...row, data: '{"forged":1}' })).toBe(false)
+      expect(isAuthentic({ ...row, salt: null })).toBeUndefined()
+    }
     // Equal contents cannot be found by their digests.
     expect(one?.digest).not.toBe(two?.digest)
     const { salt = '', digest } = entry as Entry
@@ -368,7 +431,38 @@ export const WRITES = {
     ]
     for (const change of changes) expect(digestOf(salt, contentOf({ ...said, ...change }))).not.toBe(digest)
     expect(digestOf(`${salt}.`, contentOf(said))).not.toBe(digest)
-    expect(digestOf(salt, contentOf({ ...said, data: { a: [1, 2], b: 1 } }))).toBe(digest)
+    // The digest is that of the stored text, which has the fields in their order.
+    expect(digestOf(salt, contentOf({ ...said, data: { a: [1, 2], b: 1 } }))).not.toBe(digest)
+    expect(digestOf(salt, contentOf({ ...said, data: { b: 1, a: [1, 2] } }))).toBe(digest)
+  },
+
+  async 'returns run events as they were reported, and their digests verify'({ log }) {
+    const { key, runId, write } = await beginRun(log)
+    const names = { sessionId: key.sessionId, runId }
+    const text = 'An answer that is longer than what is worth a reference'
+    const answer: Message = { role: 'assistant', content: text, timestamp: 1, id: 'm1' }
+    const events = [
+      [{ type: 'text-delta', text, ...names, seq: 1 }],
+      [
+        { type: 'usage', model: 'm', usage: USAGE, ...names, seq: 2 },
+        { type: 'notice', ...names, sessionId: 'another', seq: 3 },
+      ],
+      [{ type: 'run-finish', text, lastText: text, ...names, seq: 4 }],
+    ]
+    await log.append(
+      write(1, [
+        { kind: 'notice', runId, data: { kept: 1 }, events: events[1] ?? [] },
+        { kind: 'answer', runId, message: answer, events: events[0] ?? [] },
+        { kind: 'ended', runId, events: events[2] ?? [] },
+      ]),
+    )
+    const [notice, said, ended] = (await log.read(key)).slice(1)
+    expect([said?.events, notice?.events, ended?.events]).toEqual(events)
+    expect(notice?.data).toEqual({ kept: 1 })
+    expect(ended?.data).toBeUndefined()
+    const { sessionId } = key
+    for (const entry of [notice, said]) expect(isVerified(entry as Entry, { sessionId })).toBe(true)
+    expect(isVerified(ended as Entry, { sessionId, previous: answer })).toBe(true)
   },
 
   async 'has a digest that verifies for a message as another store returned it'({ log }) {
@@ -377,7 +471,7 @@ export const WRITES = {
     await log.append(write(1, [{ kind: 'message', runId, message: returned }]))
     const entry = (await log.read(key)).at(-1) as Entry
     expect(entry.message).toEqual(message('copied', 'id'))
-    expect(digestOf(entry.salt ?? '', contentOf(entry))).toBe(entry.digest)
+    expect(isVerified(entry)).toBe(true)
   },
 
   async 'refuses data that is not JSON, and stores nothing'({ log, database }) {
@@ -426,8 +520,14 @@ export const WRITES = {
       { kind: 'answer', runId, message: message('not stored') },
       { kind: 'result', runId, key: 'done:a:0' },
     ] as const
-    const sameMessage = [{ kind: 'answer', runId, message: message('not stored', 'm1') }] as const
-    for (const entries of [twice, sameMessage]) {
+    const sameMessage = ['m1', 'm2'].map(
+      id =>
+        [
+          { kind: 'answer', runId, message: message('one', id) },
+          { kind: 'answer', runId, message: message('two', id) },
+        ] as const,
+    )
+    for (const entries of [twice, ...sameMessage]) {
       expect((await failureOf(log.append(write(2, entries, also)))).code).toBe('internal')
       expect(await dump(database)).toBe(before)
     }

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { Entry, RunRow } from '../../../src/session/log-store.js'
 import type { SessionKey } from '../../../src/session/message.js'
 import { type Act, acts, type Scenario, type Script } from './cut-harness.js'
-import type { Step } from './miniature-agent.js'
+import { questionOf, type Step } from './miniature-agent.js'
 
 type Parts = Omit<Scenario, 'name' | 'key' | 'nested'> & { readonly nested?: readonly SessionKey[] }
 
@@ -15,7 +15,8 @@ const isWaiting = (runId: string) => (_: readonly Entry[], runs: readonly RunRow
 
 function reply(runId: string, step: number, when: Act['when'], name = 'reply'): Act {
   const key = `${name} ${runId} ${step}`
-  return acts.post({ runId, kind: 'reply', key, data: { step, text: `Yes to ${step}` } }, when)
+  const about = questionOf(runId, step)
+  return acts.post({ runId, kind: 'reply', key, about, data: { step, text: `Yes to ${step}` } }, when)
 }
 
 function steer(runId: string, name: string, when: Act['when']): Act {
@@ -38,6 +39,19 @@ const SCENARIOS: Record<string, (key: SessionKey, runs: [string, string]) => Par
 
   'the same payment twice and three payments in one answer': (key, [runId]) =>
     one(key, { runId, steps: [pay('tip', 'tip'), pay('rent', 'gas', 'water')] }),
+
+  'a payment between answers, in writes that the store numbers': (key, [runId]) => ({
+    ...one(key, { runId, steps: [answer('I pay'), pay('rent'), answer('Paid')] }),
+    isCounted: true,
+  }),
+
+  'two questions, in writes that the store numbers': (key, [runId]) => ({
+    ...one(key, { runId, steps: [ask('First?'), ask('Second?')] }, [
+      reply(runId, 0, afterPause(runId, 0)),
+      reply(runId, 1, entryOf(runId, 'question', 1)),
+    ]),
+    isCounted: true,
+  }),
 
   'a read tool': (key, [runId]) =>
     one(key, { runId, steps: [answer('I look'), { do: 'read', text: 'It rains' }, answer('It rains')] }),

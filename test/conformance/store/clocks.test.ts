@@ -21,8 +21,8 @@ interface Scene {
   other: SessionStore
   /** Sets the clock of the store ahead, or back. */
   setAhead(ms: number): Promise<void>
-  /** Leaves the ticket of a process that crashed. */
-  leaveTicket(key: SessionKey, aheadMs: number, ttlMs: number): Promise<void>
+  /** Leaves the lease of a process that crashed. */
+  leaveLease(key: SessionKey, aheadMs: number, ttlMs: number): Promise<void>
   stop(): Promise<void>
 }
 
@@ -53,11 +53,13 @@ const SCENES: { name: string; open(): Promise<Scene> }[] = [
         store,
         other,
         async setAhead(ms) {
-          await database.query('UPDATE lango_leases SET expires_at = expires_at - $1', [ms])
+          for (const table of ['lango_sessions', 'lango_leases'])
+            await database.query(`UPDATE ${table} SET lease_until = lease_until - $1`, [ms])
         },
-        async leaveTicket({ appName, userId, sessionId }, aheadMs, ttlMs) {
+        async leaveLease({ appName, userId, sessionId }, aheadMs, ttlMs) {
           await database.query(
-            `INSERT INTO lango_leases (app_name, user_id, session_id, expires_at, ttl_ms, holder) VALUES ($1, $2, $3, $4, $5, '')`,
+            `UPDATE lango_sessions SET fence = nextval('lango_fences'), holder = '', lease_until = $4, lease_ms = $5
+              WHERE app_name = $1 AND user_id = $2 AND session_id = $3`,
             [appName, userId, sessionId, Date.now() + aheadMs, ttlMs],
           )
         },
@@ -87,9 +89,12 @@ async function openScene(
     async setAhead(ms) {
       aheadOfRealMs += ms
     },
-    async leaveTicket({ appName, userId, sessionId }, aheadMs, ttlMs) {
-      const text = `INSERT INTO lango_leases (app_name, user_id, session_id, expires_at, ttl_ms, holder) VALUES (?, ?, ?, ?, ?, '')`
-      await database.run(sql(text, appName, userId, sessionId, now() + aheadMs, ttlMs))
+    async leaveLease({ appName, userId, sessionId }, aheadMs, ttlMs) {
+      const { fences } = database.dialect
+      const text = `UPDATE lango_sessions SET fence = ${fences.next}, holder = '', lease_until = ?, lease_ms = ?
+        WHERE app_name = ? AND user_id = ? AND session_id = ?`
+      const leave = sql(text, now() + aheadMs, ttlMs, appName, userId, sessionId)
+      await database.batch([...fences.take, leave])
     },
     async stop() {
       await database.close()
@@ -159,7 +164,7 @@ describe.each(SCENES)('clocks and leases in $name', ({ open }) => {
   })
 })
 
-describe.each(SCENES)('tickets of crashed processes in $name', ({ open }) => {
+describe.each(SCENES)('leases of crashed processes in $name', ({ open }) => {
   let scene: Scene
   beforeAll(async () => {
     scene = await open()
@@ -174,7 +179,7 @@ describe.each(SCENES)('tickets of crashed processes in $name', ({ open }) => {
 
   test('a lease that was left before the clock was set back ends after its own time, for waiters', async () => {
     const key = await session()
-    await scene.leaveTicket(key, HOUR_MS, 300)
+    await scene.leaveLease(key, HOUR_MS, 300)
     const lease = await scene.store.acquireLease(key, { waitMs: 20_000 })
     expect(await scene.store.appendMessage(key, message, { fence: lease.fence })).toEqual({ seq: 1 })
     await lease.release()
@@ -182,7 +187,7 @@ describe.each(SCENES)('tickets of crashed processes in $name', ({ open }) => {
 
   test('a lease that was left before the clock was set back ends after its own time, for writers', async () => {
     const key = await session()
-    await scene.leaveTicket(key, HOUR_MS, 300)
+    await scene.leaveLease(key, HOUR_MS, 300)
     const code = () =>
       scene.store.appendMessage(key, message).then(
         () => 'stored',

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
-import { afterAll, beforeAll } from 'vitest'
+import { afterAll, beforeAll, vi } from 'vitest'
 import type { SessionKey } from '../../../src/session/message.js'
 import type { SessionStore } from '../../../src/session/session-store.js'
 import { openStore, parseStoreUrl } from '../../../src/store/open-store.js'
@@ -95,6 +95,45 @@ export async function openDatabase(url: string): Promise<SqlDatabase> {
   if (location.driver === 'sqlite') return openSqlite(location)
   if (location.driver === 'postgres') return openPostgres(location)
   throw new Error('memory has no database')
+}
+
+/** The work of a database for one call. */
+export interface Cost {
+  /** Batches and single statements: each is one round trip. */
+  trips: number
+  /** Transactions that wait for the answer to each of their statements. */
+  tasks: number
+  statements: number
+  /** Transactions of writes. */
+  commits: number
+}
+
+/** Measures what a call costs the database of a store. Nothing else may use the store meanwhile. */
+export function measureCost(
+  database: SqlDatabase,
+): <T>(work: () => Promise<T>) => Promise<readonly [result: T, cost: Cost]> {
+  const spies = {
+    trips: [vi.spyOn(database, 'batch'), vi.spyOn(database, 'run'), vi.spyOn(database, 'search')],
+    tasks: [vi.spyOn(database, 'write'), vi.spyOn(database, 'read')],
+  }
+  const callsOf = (kind: keyof typeof spies) =>
+    spies[kind].reduce((all, { mock }) => all + mock.calls.length, 0)
+  const now = (): Cost => {
+    const { statements, commits } = database.work
+    return { trips: callsOf('trips'), tasks: callsOf('tasks'), statements, commits }
+  }
+  return async work => {
+    const before = now()
+    const result = await work()
+    const after = now()
+    const cost = {
+      trips: after.trips - before.trips,
+      tasks: after.tasks - before.tasks,
+      statements: after.statements - before.statements,
+      commits: after.commits - before.commits,
+    }
+    return [result, cost]
+  }
 }
 
 /** A key that no other test uses. */

@@ -33,10 +33,16 @@ function opening(key: SessionKey) {
   return { key, runId: `run-${key.appName}`, message: MESSAGE, events: [{ seq: 1, type: 'run-start' }] }
 }
 
-/** Changes what is stored about the holder of a session's lease. */
-async function setHolder(place: Place, { appName }: SessionKey, holder: string): Promise<void> {
+/** Changes what is stored about the lease of a session, or of a key without one. */
+async function setLease(
+  place: Place,
+  { appName }: SessionKey,
+  column: 'holder' | 'lease_until',
+  value: string | number,
+): Promise<void> {
   const database = await openDatabase(place.url)
-  await database.run(sql('UPDATE lango_leases SET holder = ? WHERE app_name = ?', holder, appName))
+  for (const table of ['lango_sessions', 'lango_leases'])
+    await database.run(sql(`UPDATE ${table} SET ${column} = ? WHERE app_name = ?`, value, appName))
   await database.close()
 }
 
@@ -84,9 +90,7 @@ describe.each(SHARED_DRIVERS)('leases of processes that are gone in $name', driv
     expect((await failureOf(place.store.acquireLease(key))).code).toBe('session-busy')
     expect((await failureOf(place.store.openRun(opening(key)))).code).toBe('session-busy')
     expect(await place.store.runs.listUnfinished({ abandoned: true, appName })).toEqual([])
-    const database = await openDatabase(place.url)
-    await database.run(sql('UPDATE lango_leases SET expires_at = 1 WHERE app_name = ?', appName))
-    await database.close()
+    await setLease(place, key, 'lease_until', 1)
     await (await place.store.acquireLease(key)).release()
   })
 
@@ -96,7 +100,7 @@ describe.each(SHARED_DRIVERS)('leases of processes that are gone in $name', driv
   ])('the lease of a process %s is kept until it expires', async (_, holder) => {
     const key = newKey()
     await place.store.acquireLease(key)
-    await setHolder(place, key, holder)
+    await setLease(place, key, 'holder', holder)
     expect((await failureOf(place.store.acquireLease(key))).code).toBe('session-busy')
     const { appName } = key
     expect((await failureOf(place.store.openRun(opening(key)))).code).toBe('session-busy')
@@ -117,7 +121,7 @@ describe.each(LINUX_DRIVERS)('leases of processes by their start time in $name',
   test('the lease of a process whose number another process has by now is free', async () => {
     const key = newKey()
     await place.store.acquireLease(key)
-    await setHolder(place, key, `${thisProcess().machine}${process.ppid} 1`)
+    await setLease(place, key, 'holder', `${thisProcess().machine}${process.ppid} 1`)
     await (await place.store.acquireLease(key)).release()
   })
 

@@ -13,8 +13,8 @@ import { type Driver, failureOf, newKey, openDatabase, SHARED_DRIVERS } from './
  * every database that has it would be refused. A change of the schema is a new version.
  */
 const DIGESTS: Readonly<Record<string, string>> = {
-  sqlite: '643fab6cb30d4af3406303a113a90d90cd7d25aff54cb42a9e50106324ece213',
-  postgres: '88ba2e2a6e842b3c5434e18b2ebad182be262bbc13a6ff2e0f018aba5ea06a46',
+  sqlite: '14cf6022f26a9d35d61c80d08ae86b1bb0c68572c35ac0d044d017437ee7df5d',
+  postgres: '6b68925616897a92225d3ba62267c1e10118a6b7a44a0d771b531e884ba282f5',
 }
 
 const KEY = { appName: 'app', userId: 'ann', sessionId: 'one' }
@@ -64,7 +64,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
     expect(await query(url, 'SELECT session_id, message_count, applied FROM lango_sessions')).toEqual([
       { session_id: 'one', message_count: 1, applied: 1 },
     ])
-    expect(await query(url, 'SELECT content FROM lango_messages')).toEqual([{ content: 'hello' }])
+    expect(await query(url, 'SELECT content FROM lango_messages_readable')).toEqual([{ content: 'hello' }])
     await stop()
   })
 
@@ -109,7 +109,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
     expect((await child.ended).code).toBe(1)
     expect(child.errors()).toContain('store-newer-schema: ')
     expect(await versionsIn(url)).toEqual(before)
-    expect(await query(url, 'SELECT content FROM lango_messages')).toEqual([{ content: 'hello' }])
+    expect(await query(url, 'SELECT content FROM lango_messages_readable')).toEqual([{ content: 'hello' }])
     await stop()
   })
 
@@ -142,7 +142,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
         expect(failure.message).toContain('use another file or database')
       }
       expect(await versionsIn(url)).toEqual(before)
-      expect(await query(url, 'SELECT content FROM lango_messages')).toEqual([{ content: 'hello' }])
+      expect(await query(url, 'SELECT content FROM lango_messages_readable')).toEqual([{ content: 'hello' }])
       await stop()
     },
   )
@@ -156,11 +156,14 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
     const event = { type: 'text-delta', text: 'x', sessionId: key.sessionId, runId, seq: 1 }
     const other = { ...event, sessionId: 'other', seq: 2 }
     await store.runs.appendEvents(key, runId, [event, other])
-    const stored = await query(started.url, 'SELECT event FROM lango_run_events ORDER BY seq')
-    expect(stored.map(row => JSON.parse(String(row.event)))).toEqual([
-      { type: 'text-delta', text: 'x' },
-      other,
-    ])
+    const [stored] = await query(started.url, 'SELECT data, events, event_seq FROM lango_entries')
+    expect(stored).toMatchObject({ events: 2, event_seq: 2 })
+    expect(JSON.parse(String(stored?.data))).toEqual({
+      events: [
+        { type: 'text-delta', text: 'x', seq: 1 },
+        { ...other, '\u0001named': true },
+      ],
+    })
     expect(await store.runs.readEvents(runId)).toEqual([event, other])
     await store.close()
     await started.stop()
@@ -195,8 +198,8 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
       { found: 3 },
     ])
     expect(
-      await database.run(sql('SELECT seq FROM lango_messages WHERE content IS NULL ORDER BY seq')),
-    ).toEqual([{ seq: 1 }, { seq: 3 }])
+      await database.run(sql('SELECT message_seq FROM lango_entries WHERE content IS NULL ORDER BY seq')),
+    ).toEqual([{ message_seq: 1 }, { message_seq: 3 }])
     await database.close()
     await started.stop()
   })
@@ -211,7 +214,7 @@ test('a column that does not hold JSON is reported with its message and column',
   await store.createSession(key)
   await store.appendMessage(key, { role: 'user', content: 'x', timestamp: 1, extra: { a: 1 } })
   const raw = new DatabaseSync(url.slice('sqlite:'.length))
-  raw.exec("UPDATE lango_messages SET extra = '{oops'")
+  raw.exec("UPDATE lango_entries SET extra = '{oops'")
   raw.close()
   const failure = await failureOf(store.loadSession(key))
   expect(failure.code).toBe('store-corrupt')

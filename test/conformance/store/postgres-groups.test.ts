@@ -4,18 +4,19 @@ import pg from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
 import type { SessionKey } from '../../../src/session/message.js'
 import type { RunStep } from '../../../src/session/run-store.js'
-import type { SessionStore } from '../../../src/session/session-store.js'
+import type { Lease, SessionStore } from '../../../src/session/session-store.js'
 import { checkedStore } from '../../../src/store/checked-store.js'
 import { PostgresStore } from '../../../src/store/postgres-store.js'
 import type { SqlDatabase } from '../../../src/store/sql-database.js'
 import { openSqlStore } from '../../../src/store/sql-store.js'
 import { createStoreDatabase, type TestDatabase } from '../../support/postgres.js'
-import { newKey, openDatabase } from './drivers.js'
+import { measureCost, newKey, openDatabase } from './drivers.js'
 
 interface OpenedRun {
   key: SessionKey
   runId: string
   fence: number
+  lease: Lease
 }
 
 async function open(
@@ -39,7 +40,7 @@ async function openRuns(store: SessionStore, count: number): Promise<OpenedRun[]
       const events = [{ seq: 1, type: 'run-start' }]
       const opened = await store.openRun({ key, runId, message: text('question'), events })
       if (!('lease' in opened)) throw new TypeError('the run was not opened')
-      return { key, runId, fence: opened.lease.fence }
+      return { key, runId, fence: opened.lease.fence, lease: opened.lease }
     }),
   )
 }
@@ -83,12 +84,12 @@ test('steps in PostgreSQL at the same time share commits, and each fails by itse
   }
 })
 
-test('a single step in PostgreSQL is one statement without a transaction', async () => {
+test('a single step in PostgreSQL is two statements in one transaction and one round trip', async () => {
   const { database, store } = await open()
   const [run] = await openRuns(store, 1)
-  const { statements, commits } = database.work
-  await save(store, run as OpenedRun, { message: text('answer') })
-  expect([database.work.statements - statements, database.work.commits - commits]).toEqual([1, 1])
+  const costOf = measureCost(database)
+  const [, cost] = await costOf(() => save(store, run as OpenedRun, { message: text('answer') }))
+  expect(cost).toEqual({ trips: 1, tasks: 0, statements: 2, commits: 1 })
 })
 
 test('PostgreSQL connections that break during group commits lose no step and double none', async () => {
@@ -154,7 +155,7 @@ test('runs that end together in PostgreSQL, with counts of two models and waitin
       events: [{ seq: 2, type: 'run-finish' }],
       calibration: [{ model: `model-${index % 2}`, bytes: 4, tokens: 1 }],
       release: true,
-    }),
+    }).then(() => run.lease.released()),
   )
   const leases = runs.map(({ key }) => store.acquireLease(key, { waitMs: 60_000 }))
   await Promise.all(ends)

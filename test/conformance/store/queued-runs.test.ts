@@ -128,7 +128,7 @@ describe.each(DRIVERS)('queued runs in $name', driver => {
     expect((await place.store.loadSession(key))?.title).toBe('Why?')
     expect(await place.store.runs.readEvents(run.runId)).toEqual([{ ...QUEUED, place: 1 }])
     expect(await place.store.readMessages(key)).toEqual([])
-    // The ticket was given back.
+    // The session is free.
     await (await place.store.acquireLease(key)).release()
   })
 
@@ -351,8 +351,9 @@ describe.each(DRIVERS)('queued runs in $name', driver => {
     expect(await place.store.runs.findRun(run.runId)).toMatchObject({
       state: 'queued',
       finished: false,
-      lastSeq: 0,
+      lastSeq: 1,
     })
+    expect(await place.store.runs.readEvents(run.runId)).toEqual([{ ...QUEUED, place: 1 }])
     const since = Date.now()
     await vi.waitFor(() => expect(Date.now()).toBeGreaterThan(since + 1))
     const { appName } = key

@@ -165,33 +165,38 @@ describe.each(DRIVERS)('runs that are resumed in $name', driver => {
     await lease.release()
   })
 
-  test.each(['a step', 'appended events'])('a run that ends by %s has no journal', async way => {
-    const { key, runId, lease, step } = await begin()
-    await save({ ...step, message: answer('a1'), journal: [entry('a1')] })
-    if (way === 'a step')
-      await save({ ...step, message: answer('a2'), journal: [entry('a2')], events: [FINISH] })
-    else await place.store.runs.appendEvents(key, runId, [FINISH])
-    expect(await resumable(runId)).toBeUndefined()
-    // What is stored after the end is not kept either.
-    await save({ ...step, message: answer('a3'), journal: [entry('a3')] })
-    await lease.release()
-    expect(await place.store.erase(key)).toMatchObject({ runs: 1, journal: 0 })
-  })
+  test.each(['a step', 'appended events'])(
+    'a run that ends by %s is not resumable, and a step after its end is refused',
+    async way => {
+      const { key, runId, lease, step } = await begin()
+      await save({ ...step, message: answer('a1'), journal: [entry('a1')] })
+      if (way === 'a step')
+        await save({ ...step, message: answer('a2'), journal: [entry('a2')], events: [FINISH] })
+      else await place.store.runs.appendEvents(key, runId, [FINISH])
+      expect(await resumable(runId)).toBeUndefined()
+      const before = await place.store.readMessages(key)
+      const late = save({ ...step, message: answer('a3'), journal: [entry('a3')] })
+      expect((await failureOf(late)).code).toBe('run-interrupted')
+      expect(await place.store.readMessages(key)).toEqual(before)
+      await lease.release()
+      expect(await place.store.erase(key)).toMatchObject({ runs: 1 })
+    },
+  )
 
-  test('erasing a user deletes and counts the entries of journals', async () => {
+  test('erasing a user deletes and counts the entries of runs', async () => {
     const { key, runId, step } = await begin()
     await save({ ...step, message: answer('a1'), journal: [entry('a1'), entry('event', { kind: 'event' })] })
-    expect(await place.store.erase(key)).toMatchObject({ runs: 1, journal: 2 })
-    expect(await place.store.erase(key)).toMatchObject({ runs: 0, journal: 0 })
+    expect(await place.store.erase(key)).toMatchObject({ runs: 1, entries: 2 })
+    expect(await place.store.erase(key)).toMatchObject({ runs: 0, entries: 0 })
     expect(await resumable(runId)).toBeUndefined()
   })
 
-  test('deleting a session deletes the journal of its runs', async () => {
+  test('deleting a session deletes the entries of its runs', async () => {
     const { key, runId, step } = await begin()
     await save({ ...step, message: answer('a1'), journal: [entry('a1')] })
     await place.store.deleteSession(key)
     expect(await resumable(runId)).toBeUndefined()
-    expect(await place.store.erase(key)).toMatchObject({ journal: 0 })
+    expect(await place.store.erase(key)).toMatchObject({ entries: 0 })
   })
 
   test('a step stores its message and state in a nested session under the lease of the run', async () => {
@@ -361,19 +366,44 @@ describe.each(DRIVERS)('runs that are resumed in $name', driver => {
     await other.lease.release()
   })
 
-  test('a step that comes after its run was paused is refused, and changes nothing', async () => {
+  test('a step that comes after its run was paused is refused; the pause sent again is answered; both change nothing', async () => {
     const { key, runId, lease, step } = await begin()
+    await save({ ...step, events: [{ seq: 2, type: 'usage' }] })
     const pause: RunStep = { ...step, message: answer('a1'), pause: 'waiting', release: true }
-    await save(pause)
-    for (const late of [
-      pause,
-      { ...step, pause: 'handover', release: true } as const,
+    const saved = await save(pause)
+    const refused: readonly RunStep[] = [
+      { ...step, pause: 'handover', release: true },
       { ...step, journal: [entry('a2')] },
-    ])
-      expect((await failureOf(save(late))).code).toBe('lease-lost')
+      { ...pause, message: answer('a2') },
+    ]
+    for (const late of refused) expect((await failureOf(save(late))).code).toBe('lease-lost')
+    expect(await save(pause)).toEqual(saved)
     lease.released()
     expect(await resumable(runId)).toMatchObject({ state: 'waiting', journal: [] })
     expect((await place.store.readMessages(key)).length).toBe(2)
+  })
+
+  test('steps that store equal entries and change a call differently are steps of their own', async () => {
+    const { runId, lease, step } = await begin()
+    const one = { id: 'm/c1' }
+    await save({ ...step, calls: [{ ...one, status: 'started', call: CALL }] })
+    await save({ ...step, calls: [{ ...one, status: 'unknown' }] })
+    await save({ ...step, calls: [{ ...one, status: 'unknown', answer: 'run' }] })
+    expect(await place.store.runs.readCalls(runId)).toMatchObject([{ status: 'unknown', answer: 'run' }])
+    await lease.release()
+  })
+
+  test('steps that store nothing in the log are steps of their own', async () => {
+    const { key, runId, lease, step } = await begin()
+    const model = `model-${key.appName}`
+    const calibration = [{ model, bytes: 4, tokens: 1 }]
+    await save({ ...step, calibration })
+    await save({ ...step, calibration: [{ model, bytes: 6, tokens: 1 }] })
+    await save({ ...step, pause: 'handover', release: true })
+    lease.released()
+    expect(await place.store.calibration.read(model)).toEqual({ bytes: 10, tokens: 2 })
+    expect(await resumable(runId)).toMatchObject({ state: 'handover' })
+    await (await place.store.acquireLease(key)).release()
   })
 
   test('a step that is sent again, because its acknowledgement was lost, changes nothing', async () => {

@@ -166,7 +166,8 @@ describe.each(DRIVERS)('runs in $name', driver => {
   })
 
   test('requests of a run come back by step, and a step saved again is replaced', async () => {
-    const { runId } = await run()
+    const { key, runId } = await run()
+    await place.store.runs.appendEvents(key, runId, [{ seq: 1 }])
     await place.store.runs.saveRequest(runId, 2, { body: 'second' })
     await place.store.runs.saveRequest(runId, 1, { body: 'old' })
     await place.store.runs.saveRequest(runId, 1, { body: { messages: [{ '\0': '\ud800' }] } })
@@ -174,6 +175,32 @@ describe.each(DRIVERS)('runs in $name', driver => {
       { step: 1, record: { body: { messages: [{ '\0': '\ud800' }] } } },
       { step: 2, record: { body: 'second' } },
     ])
+  })
+
+  test('a request or a signal of a run that the store does not have is refused', async () => {
+    const { runId } = await run()
+    const refused = [
+      place.store.runs.saveRequest(runId, 1, { body: 'x' }),
+      place.store.runs.sendSignal(runId, { type: 'stop' }),
+    ]
+    for (const promise of refused) expect((await failureOf(promise)).code).toBe('run-not-found')
+    expect(await place.store.runs.readRequests(runId)).toEqual([])
+    expect(await place.store.runs.takeSignals(runId)).toEqual([])
+  })
+
+  test('short requests that two stores save come back exactly', async () => {
+    const { key, runId } = await run()
+    await place.store.runs.appendEvents(key, runId, [{ seq: 1 }])
+    const shortRequest = (step: number) => ({
+      body: `The text that all requests have, and ${step}`.repeat(step),
+    })
+    const steps = [1, 2, 3, 4, 5, 6]
+    const other = driver.name === 'memory' ? place.store : await openStore(place.url)
+    for (const step of steps)
+      await (step % 2 === 0 ? other : place.store).runs.saveRequest(runId, step, shortRequest(step))
+    const expected = steps.map(step => ({ step, record: shortRequest(step) }))
+    expect(await place.store.runs.readRequests(runId)).toEqual(expected)
+    if (other !== place.store) await other.close()
   })
 
   /** What an agent sends step by step: the conversation grows, and sometimes its beginning is left out. */
@@ -213,39 +240,53 @@ describe.each(DRIVERS)('runs in $name', driver => {
     await other.close()
   })
 
+  /** Ends a run. */
+  function end(key: SessionKey, runId: string): Promise<void> {
+    return place.store.runs.appendEvents(key, runId, [{ seq: 9, type: 'run-finish' }])
+  }
+
   test('requests that are left after pruning come back exactly', async () => {
     const { key, runId } = await run()
-    await place.store.runs.appendEvents(key, runId, [{ seq: 1 }])
+    const later = `${runId}-later`
+    for (const id of [runId, later]) await place.store.runs.appendEvents(key, id, [{ seq: 1 }])
     for (const step of [1, 2]) await place.store.runs.saveRequest(runId, step, requestOf(step + 1))
-    // The clock of the database must have moved on between the steps.
+    for (const step of [3, 4]) await place.store.runs.saveRequest(later, step, requestOf(step + 1))
+    await end(key, runId)
+    // The clock of the database must have moved on between the two ends.
     await new Promise(resolve => setTimeout(resolve, 50))
     const before = Date.now() - 20
-    for (const step of [3, 4]) await place.store.runs.saveRequest(runId, step, requestOf(step + 1))
+    await end(key, later)
     await place.store.runs.prune({ appName: key.appName, before })
-    expect(await place.store.runs.readRequests(runId)).toEqual([
+    expect(await place.store.runs.readRequests(runId)).toEqual([])
+    expect(await place.store.runs.readRequests(later)).toEqual([
       { step: 3, record: requestOf(4) },
       { step: 4, record: requestOf(5) },
     ])
     await place.store.runs.prune({ appName: key.appName, before: Date.now() + 60_000 })
-    await place.store.runs.saveRequest(runId, 5, requestOf(5))
-    expect(await place.store.runs.readRequests(runId)).toEqual([{ step: 5, record: requestOf(5) }])
+    const last = `${runId}-last`
+    await place.store.runs.appendEvents(key, last, [{ seq: 1 }])
+    await place.store.runs.saveRequest(last, 5, requestOf(5))
+    expect(await place.store.runs.readRequests(last)).toEqual([{ step: 5, record: requestOf(5) }])
   })
 
   test('pruning while requests are saved leaves those that can be read', async () => {
     const { key, runId } = await run()
-    await place.store.runs.appendEvents(key, runId, [{ seq: 1 }])
+    const steps = [0, 1, 2, 3, 4]
+    const ids = Array.from({ length: 8 }, (_, index) => `${runId}-${index}`)
     await Promise.all(
-      Array.from({ length: 40 }, async (_, step) => {
-        await place.store.runs.saveRequest(runId, step, requestOf((step % 5) + 2))
-        if (step % 4 === 0)
-          await place.store.runs.prune({ appName: key.appName, before: Date.now() + 60_000 })
+      ids.map(async (id, index) => {
+        await place.store.runs.appendEvents(key, id, [{ seq: 1 }])
+        await Promise.all(steps.map(step => place.store.runs.saveRequest(id, step, requestOf(step + 2))))
+        if (index % 2 === 0) await end(key, id)
+        await place.store.runs.prune({ appName: key.appName, before: Date.now() + 60_000 })
       }),
     )
-    await place.store.runs.saveRequest(runId, 99, requestOf(4))
-    const requests = await place.store.runs.readRequests(runId)
-    for (const { step, record } of requests)
-      expect(record).toEqual(requestOf(step === 99 ? 4 : (step % 5) + 2))
-    expect(requests.at(-1)?.step).toBe(99)
+    await place.store.runs.saveRequest(ids[1] ?? '', 99, requestOf(4))
+    const expected = steps.map(step => ({ step, record: requestOf(step + 2) }))
+    for (const [index, id] of ids.entries()) {
+      const more = index === 1 ? [{ step: 99, record: requestOf(4) }] : []
+      expect(await place.store.runs.readRequests(id)).toEqual(index % 2 === 0 ? [] : [...expected, ...more])
+    }
   })
 
   /** How many parts of requests the session has; 0 in memory, which keeps requests whole. */
@@ -282,6 +323,10 @@ describe.each(DRIVERS)('runs in $name', driver => {
     await place.store.deleteSession(other.key)
     expect(await place.store.runs.readRequests(later[0] ?? '')).toHaveLength(1)
     expect(await partsOf(key)).toBe(parts)
+    await Promise.all(later.slice(1).map(id => end(key, id)))
+    await place.store.runs.prune({ appName: key.appName, before: Date.now() + 60_000 })
+    expect(await place.store.runs.readRequests(later[0] ?? '')).toHaveLength(1)
+    await end(key, later[0] ?? '')
     await place.store.runs.prune({ appName: key.appName, before: Date.now() + 60_000 })
     expect(await partsOf(key)).toBe(0)
   })
@@ -304,7 +349,8 @@ describe.each(DRIVERS)('runs in $name', driver => {
   })
 
   test('each signal is taken exactly once, oldest first', async () => {
-    const { runId } = await run()
+    const { key, runId } = await run()
+    await place.store.runs.appendEvents(key, runId, [{ seq: 1 }])
     const signals: RunSignal[] = [
       { type: 'approval', callId: 'c1', answer: 'once' },
       { type: 'stop', reason: 'enough' },
@@ -318,6 +364,7 @@ describe.each(DRIVERS)('runs in $name', driver => {
 
   test('an answer to a call that failed, or whose outcome is unknown, is forgotten', async () => {
     const { key, runId } = await run()
+    await place.store.runs.appendEvents(key, runId, [{ seq: 0, type: 'run-start' }])
     for (const callId of ['failed', 'unknown', 'done', 'asked'])
       await place.store.runs.sendSignal(runId, { type: 'response', callId, response: {} })
     await place.store.runs.appendEvents(key, runId, [
@@ -330,25 +377,29 @@ describe.each(DRIVERS)('runs in $name', driver => {
     expect(left).toMatchObject([{ callId: 'done' }, { callId: 'asked' }])
   })
 
-  test('pruning deletes older run records and never messages', async () => {
+  test('pruning deletes older records of a run that has ended, and never messages', async () => {
     const { key, runId } = await run()
+    const { runs } = place.store
+    const nothing = { events: 0, requests: 0, signals: 0 }
     await place.store.appendMessage(key, { role: 'user', content: 'kept', timestamp: 1 })
-    await place.store.runs.appendEvents(key, runId, [{ seq: 1 }, { seq: 2 }])
-    await place.store.runs.saveRequest(runId, 1, {})
-    await place.store.runs.sendSignal(runId, { type: 'stop' })
-    expect(await place.store.runs.prune({ appName: key.appName, before: 1 })).toEqual({
-      events: 0,
-      requests: 0,
-      signals: 0,
+    await runs.appendEvents(key, runId, [{ seq: 1 }, { seq: 2 }])
+    await runs.saveRequest(runId, 1, {})
+    await runs.sendSignal(runId, { type: 'stop' })
+    const [before, later] = [1, Date.now() + 60_000]
+    expect(await runs.prune({ appName: key.appName, before: later })).toEqual(nothing)
+    expect(await runs.readRequests(runId)).toHaveLength(1)
+    await end(key, runId)
+    expect(await runs.prune({ appName: key.appName, before })).toEqual(nothing)
+    expect(await runs.readEvents(runId)).toHaveLength(3)
+    expect(await runs.prune({ appName: key.appName, before: later })).toEqual({
+      events: 3,
+      requests: 1,
+      signals: 1,
     })
-    expect(await place.store.runs.readEvents(runId)).toHaveLength(2)
-    const pruned = await place.store.runs.prune({ appName: key.appName, before: Date.now() + 60_000 })
-    expect(pruned.events).toBeGreaterThanOrEqual(2)
-    expect(pruned.requests).toBeGreaterThanOrEqual(1)
-    expect(pruned.signals).toBeGreaterThanOrEqual(1)
-    expect(await place.store.runs.readEvents(runId)).toEqual([])
-    expect(await place.store.runs.readRequests(runId)).toEqual([])
-    expect(await place.store.runs.takeSignals(runId)).toEqual([])
+    expect(await runs.prune({ appName: key.appName, before: later })).toEqual(nothing)
+    expect(await runs.readEvents(runId)).toEqual([])
+    expect(await runs.readRequests(runId)).toEqual([])
+    expect(await runs.takeSignals(runId)).toEqual([])
     expect(await place.store.readMessages(key)).toHaveLength(1)
   })
 

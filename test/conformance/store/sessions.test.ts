@@ -227,6 +227,34 @@ describe.each(DRIVERS)('forks in $name', driver => {
     expect(fork.state).toEqual({ topic: 'tea', 'user:name': 'Ann' })
   })
 
+  test('a fork through message 0 has the state and no messages', async () => {
+    const key = await conversation()
+    const fork = await place.store.forkSession(key, 'two', { throughSeq: 0 })
+    expect(fork).toMatchObject({
+      messages: [],
+      totalMessages: 0,
+      state: { topic: 'tea', 'user:name': 'Ann' },
+    })
+    const first = { role: 'user', content: 'x', timestamp: 1, id: 'e1' }
+    expect(await place.store.appendMessage(fork.key, first)).toEqual({ seq: 1 })
+  })
+
+  test('a session that is created or copied under a key belongs to the holder of its lease', async () => {
+    const key = await conversation()
+    for (const sessionId of ['created', 'copied']) {
+      const lease = await place.store.acquireLease({ ...key, sessionId })
+      if (sessionId === 'copied') await place.store.forkSession(key, sessionId)
+      else await place.store.createSession({ ...key, sessionId })
+      const message = { role: 'user', content: 'x', timestamp: 1 }
+      const append = (options?: { fence: number }) =>
+        place.store.appendMessage({ ...key, sessionId }, message, options)
+      expect((await failureOf(append())).code).toBe('session-busy')
+      await append({ fence: lease.fence })
+      await lease.release()
+      await append()
+    }
+  })
+
   test('a fork and its original are independent', async () => {
     const key = await conversation()
     await place.store.forkSession(key, 'two', { throughSeq: 2 })

@@ -325,6 +325,43 @@ describe.each(DRIVERS)('the ledger of tool calls in $name', driver => {
     await finish(second)
   })
 
+  test('a copy of a session has the unknown calls of the messages that it copies, and no others', async () => {
+    const run = await openRun()
+    for (const id of ['m1', 'm/2']) {
+      const message = { role: 'assistant', author: 'root', content: '', timestamp: 2, id }
+      await save(run, [intent(`${id}/done`, id), intent(`${id}/c1`, id)], { message })
+      await save(run, [{ id: `${id}/done`, status: 'done' }])
+      await save(run, [{ id: `${id}/c1`, status: 'unknown' }])
+    }
+    await save(run, [intent('elsewhere', 'd3')])
+    await save(run, [{ id: 'elsewhere', status: 'unknown' }])
+    await finish(run)
+    const unknown = async (sessionId: string, options?: { throughSeq: number }) => {
+      await place.store.forkSession(run.key, sessionId, options)
+      const calls = await place.store.runs.listUnknownCalls({ ...run.key, sessionId })
+      return calls.map(({ id }) => id)
+    }
+    expect(await unknown('all')).toEqual(['m1/c1', 'm/2/c1', 'elsewhere'])
+    expect(await unknown('part', { throughSeq: 2 })).toEqual(['m1/c1', 'elsewhere'])
+    // The message of the last one is not known.
+    expect(await unknown('none', { throughSeq: 0 })).toEqual(['elsewhere'])
+    const copied = await openRun({ ...run.key, sessionId: 'all' }, 'copied')
+    const twin = { runId: run.runId, id: 'm1/c1', attempt: 0 }
+    expect(await save(copied, [intent('x', 'm1')])).toMatchObject([{ ordinal: 0, unknownTwin: twin }])
+    await save(copied, [{ id: 'm1/c1', runId: run.runId, status: 'done', result: 'found' }])
+    await finish(copied)
+    const left = async (sessionId: string) => {
+      const calls = await place.store.runs.listUnknownCalls({ ...run.key, sessionId })
+      return calls.map(({ id }) => id)
+    }
+    expect(await left('all')).toEqual(['m/2/c1', 'elsewhere'])
+    expect(await left(run.key.sessionId)).toEqual(['m1/c1', 'm/2/c1', 'elsewhere'])
+    expect(await rows(run.runId)).toMatchObject(
+      ['m1/done', 'm1/c1', 'm/2/done', 'm/2/c1', 'elsewhere'].map(id => ({ id })),
+    )
+    expect(await rows(run.runId)).toHaveLength(5)
+  })
+
   test('a copy of a session starts with an empty ledger; deleting and erasing remove it', async () => {
     const run = await openRun()
     await save(run, [intent('a')])
