@@ -1,6 +1,10 @@
 /** What a simulation checks besides the checks of `chaos/check.ts`. */
 import type { Evidence, FinalRun, Problem } from '../chaos/check.js'
 import type { StoredMessage } from '../src/session/message.js'
+import { type RunStatus, transition } from '../src/session/run-status.js'
+import { rowToEntry } from '../src/store/log/log-rows.js'
+import { readStatement } from '../src/store/log/read-log.js'
+import { numberIn, type Row, type SqlDatabase, sql, type Task, textIn } from '../src/store/sql-database.js'
 import { isAnsweredLater } from './model.js'
 import type { Plan } from './plan.js'
 
@@ -67,4 +71,36 @@ function failsByPolicy({ events }: FinalRun): boolean {
 function mustEndWell({ sent }: FinalRun, { faults }: Plan, maxAttempts: number): boolean {
   const isFailed = faults.some(({ action }) => action === 'fail' || action === 'outage')
   return !sent.isStopRequested && !isFailed && faults.length < maxAttempts
+}
+
+/** The rows of runs say what the entries of the runs say, at any moment. */
+export function checkStatuses(database: SqlDatabase): Promise<Problem[]> {
+  return database.read(function* (): Task<Problem[]> {
+    const problems: Problem[] = []
+    for (const row of yield sql(RUNS)) {
+      const [runId, sessionId] = [textIn(row, 'run_id'), textIn(row, 'session_id')]
+      const key = { appName: textIn(row, 'app_name'), userId: textIn(row, 'user_id'), sessionId }
+      const entries = yield readStatement(database.dialect, key, { runId, limit: 10_000 })
+      const told = entries.map(rowToEntry).reduce(transition, NOT_BEGUN)
+      const stored = statusIn(row)
+      if (JSON.stringify(told) === JSON.stringify(stored)) continue
+      const detail = `its row says ${JSON.stringify(stored)}, and its entries say ${JSON.stringify(told)}`
+      problems.push({ kind: 'false', detail, sessionId, runId })
+    }
+    return problems
+  })
+}
+
+const NOT_BEGUN: RunStatus = { state: 'queued' }
+
+const RUNS = `SELECT r.run_id, r.state, r.attempt, r.is_between, r.finish_reason, s.app_name, s.user_id, s.session_id
+  FROM lango_runs r JOIN lango_sessions s ON s.pk = r.session_pk`
+
+function statusIn(row: Row): RunStatus {
+  const state = textIn(row, 'state') as RunStatus['state']
+  const attempt = numberIn(row, 'attempt')
+  if (state === 'finished')
+    return { state, ...(row.finish_reason === null ? {} : { reason: textIn(row, 'finish_reason') }) }
+  if (state === 'waiting') return { state, attempt, isBetween: numberIn(row, 'is_between') === 1 }
+  return state === 'running' || state === 'handover' ? { state, attempt } : NOT_BEGUN
 }

@@ -3,10 +3,11 @@ import { check, collect, type Problem } from '../chaos/check.js'
 import { Random } from '../chaos/random.js'
 import type { SessionStore } from '../src/session/session-store.js'
 import { checkedStore } from '../src/store/checked-store.js'
+import type { SqlDatabase } from '../src/store/sql-database.js'
 import { openSqlStore } from '../src/store/sql-store.js'
 import { createMemoryDatabase, type MemoryDatabase } from '../src/store/sqlite-memory.js'
 import { ANSWERED_LATER, Bank, bankTools } from './bank.js'
-import { checkCalls, checkEnds } from './check.js'
+import { checkCalls, checkEnds, checkStatuses } from './check.js'
 import { Clients } from './clients.js'
 import { Clock, installVirtualTime, type Owner, ownerScope, useClock } from './clock.js'
 import { ROOT, SimulatedModel } from './model.js'
@@ -105,6 +106,7 @@ class Simulation implements Surroundings {
   readonly #random: Random
   readonly #bank = new Bank()
   readonly #database: MemoryDatabase
+  readonly #tables: SqlDatabase
   readonly #store: SessionStore
   readonly #processes: SimulatedProcess[] = []
   readonly #outside: Owner = { name: 'world', isCrashed: false, pausedUntil: 0 }
@@ -123,6 +125,7 @@ class Simulation implements Surroundings {
     this.#plan = makePlan(seed, options)
     this.#random = random
     this.#database = database
+    this.#tables = database.open()
     this.#store = store
     this.#left = this.#plan.faults.map(fault => ({ ...fault, left: fault.nth }))
     this.#mutate = mutationOf(options.mutation)
@@ -215,6 +218,7 @@ class Simulation implements Surroundings {
   async #watch(): Promise<void> {
     for (;;) {
       await this.clock.sleep(LOOK_MS)
+      this.#problems.push(...(await checkStatuses(this.#tables)))
       const isUp = this.#processes.filter(process => process.isUp).length === this.#plan.processes
       const isDisturbed = this.#processes.some(process => process.isDisturbed)
       if (this.#clients.sending > 0 || !isUp || isDisturbed) continue

@@ -145,15 +145,15 @@ export interface NewParts {
   readonly added: readonly { readonly digest: string; readonly part: string }[]
 }
 
-/** A change of the run's row. */
+/** A change of the run's row: its status after the entries of the write, as far as it is another one. */
 export interface RunChange {
   readonly runId: string
   readonly state: 'running' | 'waiting' | 'handover' | 'finished'
   readonly finishReason?: string
   /** It waits between two rounds. */
   readonly isBetween?: boolean
-  /** `count`: it is continued after a crash. `reset`: it has made progress since. */
-  readonly attempts?: 'count' | 'reset'
+  /** Default: as it is. */
+  readonly attempt?: number
   /** No call of a run that ends has begun without an end. Otherwise the outcome of such calls is unknown. */
   readonly isSettled?: boolean
 }

@@ -1,8 +1,10 @@
 /** Runs over the log: their rows, and what is derived from their entries. */
+
 import { randomUUID } from 'node:crypto'
 import { defined } from '../base/defined.js'
 import type { Appended, LogWrite, NewEntry } from '../session/log-store.js'
 import type { SessionKey } from '../session/message.js'
+import { type RunStatus, transition } from '../session/run-status.js'
 import type {
   AppRunsQuery,
   DueQuery,
@@ -43,17 +45,15 @@ import {
 } from './run-rows.js'
 import { callsOfRun, rowToCall, unknownCalls } from './sql-calls.js'
 import { numberIn, type Row, type SqlDatabase, sql, textIn } from './sql-database.js'
-import { alsoOf, changesCallsAlone, isProgress, stepEntries } from './step-entries.js'
+import { alsoOf, changesCallsAlone, runChange, stepEntries, type WorkingRun } from './step-entries.js'
 import { leaseLost, noSuchRun, runOfAnotherSession, storeIsBusy } from './store-errors.js'
 
 export class SqlRuns implements RunStore {
   readonly #database: SqlDatabase
   readonly #log: SqlLog
   readonly #parts: RequestParts
-  /** Runs that were continued here after a crash and have made no progress since: their next step resets the attempts. */
-  readonly #retried = new Set<string>()
-  /** Runs that began here and of which no call has begun. */
-  readonly #settled = new Set<string>()
+  /** The runs that this process works on, as far as they are not `OTHER_RUN`. */
+  readonly #working = new Map<string, WorkingRun>()
 
   constructor(database: SqlDatabase, log: SqlLog) {
     this.#database = database
@@ -64,30 +64,34 @@ export class SqlRuns implements RunStore {
   /** A run has begun in this process, in a session with so many parts of requests. */
   noteBegun(key: SessionKey, runId: string, partCount: number): void {
     this.#parts.noteCount(key, partCount)
-    this.#settled.add(runId)
-    const [oldest] = this.#settled
-    if (this.#settled.size > MOST_SETTLED && oldest !== undefined) this.#settled.delete(oldest)
+    this.#note(runId, { ...OTHER_RUN, isSettled: true })
+  }
+
+  #note(runId: string, run: WorkingRun): void {
+    this.#working.set(runId, run)
+    const [oldest] = this.#working.keys()
+    if (this.#working.size > MOST_WORKING && oldest !== undefined) this.#working.delete(oldest)
   }
 
   async saveStep(step: RunStep): Promise<SavedStep> {
     const { key, runId, fence, requests = [], calls = [] } = step
-    const isRetried = this.#retried.has(runId)
-    if (calls.some(({ status }) => status === 'started')) this.#settled.delete(runId)
-    const facts = { isRetried, isSettled: this.#settled.has(runId) }
+    const { status, isSettled } = this.#working.get(runId) ?? OTHER_RUN
+    const working = { status, isSettled: isSettled && !calls.some(call => call.status === 'started') }
+    const entries = stepEntries(step)
     const write = {
       key,
       runId,
       under: { fence, number: 'next' },
-      entries: stepEntries(step),
+      entries,
       mayHaveEnded: changesCallsAlone(step),
-      also: alsoOf(step, facts),
+      also: alsoOf(step, entries, working),
     } as const
+    if (isSettled !== working.isSettled) this.#note(runId, working)
     const appended = await this.#append(write, requests)
-    if ((isRetried && isProgress(step)) || step.release) this.#retried.delete(runId)
     if (step.release) {
       this.#parts.forgetRun(runId)
-      this.#settled.delete(runId)
-    }
+      this.#working.delete(runId)
+    } else if (write.also.run) this.#note(runId, { ...working, status: entries.reduce(transition, status) })
     return defined({
       seq: step.message && appended.messageSeqs[0],
       calls: step.calls && (appended.calls ?? []),
@@ -157,21 +161,16 @@ export class SqlRuns implements RunStore {
   async resumeRun({ key, runId, fence, events }: RunResume): Promise<{ attempt: number } | undefined> {
     const [row] = await this.#database.run(sql(READ_STATE, runId, key.appName, key.userId, key.sessionId))
     if (numberIn(row, 'fence') !== fence) throw leaseLost(key, fence)
-    const state = textIn(row, 'state')
-    if (state !== 'running' && state !== 'waiting' && state !== 'handover') return undefined
-    const isAfterCrash = state === 'running'
-    await this.#log.append({
-      key,
-      runId,
-      under: { fence },
-      entries: [{ kind: 'attempt', runId, events }],
-      also: { run: { runId, state: 'running', ...(isAfterCrash ? { attempts: 'count' } : {}) } },
-    })
+    const before = statusIn(row)
+    if (!before) return undefined
+    const entry: NewEntry = { kind: 'attempt', runId, events }
+    const status = transition(before, entry)
+    const run = runChange(runId, before, status)
+    await this.#log.append({ key, runId, under: { fence }, entries: [entry], also: defined({ run }) })
     // Another process may have stored requests since this one did.
     this.#parts.forgetRun(runId)
-    const attempt = numberIn(row, 'attempt') + (isAfterCrash ? 1 : 0)
-    if (attempt > 1) this.#retried.add(runId)
-    return { attempt }
+    this.#note(runId, { status, isSettled: false })
+    return 'attempt' in status ? { attempt: status.attempt } : undefined
   }
 
   async appendEvents(key: SessionKey, runId: string, events: readonly RunEventRecord[]): Promise<void> {
@@ -328,9 +327,20 @@ export class SqlRuns implements RunStore {
 const MOST_ATTEMPTS = 5
 
 /** Runs that left this process without a last step are forgotten in the end. */
-const MOST_SETTLED = 10_000
+const MOST_WORKING = 10_000
 
-const READ_STATE = `SELECT r.state, r.attempt, s.fence FROM lango_sessions s
+/** A run of which this process knows nothing more. */
+const OTHER_RUN: WorkingRun = { status: { state: 'running', attempt: 1 }, isSettled: false }
+
+/** The status of a run that was begun and has not ended. */
+function statusIn(row: Row | undefined): RunStatus | undefined {
+  const state = textIn(row, 'state')
+  const attempt = numberIn(row, 'attempt')
+  if (state === 'running' || state === 'handover') return { state, attempt }
+  return state === 'waiting' ? { state, attempt, isBetween: numberIn(row, 'is_between') === 1 } : undefined
+}
+
+const READ_STATE = `SELECT r.state, r.attempt, r.is_between, s.fence FROM lango_sessions s
   LEFT JOIN lango_runs r ON r.session_pk = s.pk AND r.run_id = ?
   WHERE s.app_name = ? AND s.user_id = ? AND s.session_id = ?`
 

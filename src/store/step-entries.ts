@@ -1,14 +1,9 @@
 /** Steps of runs as writes of the log. */
 import { defined } from '../base/defined.js'
 import type { AlsoWritten, EntryData, EntryKind, NewEntry, RunChange } from '../session/log-store.js'
+import { type RunStatus, transition } from '../session/run-status.js'
 import type { JournalEntry, RunEventRecord, RunStep } from '../session/run-store.js'
-import { answeredCalls } from './log/answered-calls.js'
 import { packJournal } from './log/stored-events.js'
-
-/** True if a run has made progress with the step, so that its attempts count from here. */
-export function isProgress({ message, events = [] }: RunStep): boolean {
-  return message !== undefined || answeredCalls(events).length > 0
-}
 
 /** True if the step is about tool calls only. A person may settle a call after its run has ended. */
 export function changesCallsAlone({
@@ -43,7 +38,7 @@ export function stepEntries(step: RunStep): NewEntry[] {
 
 /** A run that has ended is not continued: its last step needs no journal. */
 function dataOf(
-  { journal = [], message, at, calls = [], stateDelta }: RunStep,
+  { journal = [], message, at, calls = [], stateDelta, pause }: RunStep,
   isEnd: boolean,
 ): EntryData | undefined {
   const kept = isEnd ? [] : journal
@@ -56,6 +51,7 @@ function dataOf(
     // The calls of a message are in it, and a change of state is in the journal.
     ...(message === undefined && changes.length > 0 ? { calls: changes } : {}),
     ...(isBare && stateDelta ? stateData(stateDelta) : {}),
+    ...(pause ? { pause: pause === 'waiting' && isWaitBetween(journal) ? 'between' : pause } : {}),
   }
   return Object.keys(data).length > 0 ? data : undefined
 }
@@ -79,31 +75,43 @@ function kindOf(
   return journal.length > 0 ? 'event' : 'notice'
 }
 
-/** What the process knows of the run that a step belongs to. */
-export interface RunFacts {
-  /** It was continued here after a crash, and has made no progress since. */
-  readonly isRetried: boolean
-  /** It began here, and none of its calls has begun. */
-  readonly isSettled: boolean
-}
-
-/** What the step changes besides. */
-export function alsoOf(step: RunStep, facts: RunFacts): AlsoWritten {
-  const { stateDelta, at, calibration, calls, release } = step
-  const run = runChange(step, facts)
+/** What a step changes besides. `status`: where the run was before it. */
+export function alsoOf(
+  step: RunStep,
+  entries: readonly NewEntry[],
+  { status, isSettled }: WorkingRun,
+): AlsoWritten {
+  const { stateDelta, at, calibration, calls, release, runId } = step
+  const run = runChange(runId, status, entries.reduce(transition, status), isSettled)
   return {
     ...defined({ run, state: stateDelta, stateOf: stateDelta && at, calibration, calls }),
     ...(release ? { release } : {}),
   }
 }
 
-function runChange(step: RunStep, { isRetried, isSettled }: RunFacts): RunChange | undefined {
-  const { runId, events = [], pause, journal = [] } = step
-  const finish = events.find(({ type }) => type === 'run-finish')
-  if (finish) return { runId, state: 'finished', isSettled, ...defined({ finishReason: reasonOf(finish) }) }
-  const progress = isRetried && isProgress(step) ? ({ attempts: 'reset' } as const) : {}
-  if (pause) return { runId, state: pause, isBetween: isWaitBetween(journal), ...progress }
-  return isRetried && isProgress(step) ? { runId, state: 'running', ...progress } : undefined
+/** A run that this process works on. */
+export interface WorkingRun {
+  readonly status: RunStatus
+  /** It began here, and none of its calls has begun. */
+  readonly isSettled: boolean
+}
+
+/** What its row has to say of a run that has come from one status to another. */
+export function runChange(
+  runId: string,
+  before: RunStatus,
+  after: RunStatus,
+  isSettled = false,
+): RunChange | undefined {
+  if (before.state === 'finished') return undefined
+  if (after.state === 'finished')
+    return { runId, state: after.state, isSettled, ...defined({ finishReason: after.reason }) }
+  if (!('attempt' in after)) return undefined
+  const known = 'attempt' in before ? before.attempt : undefined
+  const attempt = after.attempt === known ? undefined : after.attempt
+  if (after.state === before.state && attempt === undefined) return undefined
+  const isBetween = after.state === 'waiting' && after.isBetween
+  return { runId, state: after.state, isBetween, ...defined({ attempt }) }
 }
 
 function isWaitBetween(journal: readonly JournalEntry[]): boolean {

@@ -1,4 +1,6 @@
 /** What becomes visible together with the entries of a write: state, the run's row, and what other tables keep of its events. */
+
+import { answeredCalls } from '../../session/answered-calls.js'
 import type { AlsoWritten, RunChange } from '../../session/log-store.js'
 import type { Observation } from '../../session/run-store.js'
 import { usageOfEvent } from '../../session/usage.js'
@@ -8,7 +10,6 @@ import { usageOfRun } from '../sql-spending.js'
 import { STATE_TABLES } from '../sql-state.js'
 import type { StateChange } from '../state-scopes.js'
 import { storableText } from '../storable-text.js'
-import { answeredCalls } from './answered-calls.js'
 import type { PreparedWrite } from './prepared-write.js'
 
 /** State of a nested session is found by its names: it may be changed without a message. */
@@ -50,12 +51,11 @@ export function runStatements({ also, runId }: PreparedWrite, mark: Mark): State
 
 function changedRun(run: RunChange, mark: Mark): Statement {
   const isEnd = run.state === 'finished'
-  const attempt = { count: ', attempt = attempt + 1', reset: ', attempt = 1' }
   return sql(
-    `UPDATE lango_runs SET state = ?, finish_reason = ?, is_between = ?${run.attempts ? attempt[run.attempts] : ''}
+    `UPDATE lango_runs SET state = ?, finish_reason = ?, is_between = ?, attempt = COALESCE(CAST(? AS BIGINT), attempt)
       ${isEnd ? `, input = NULL, last_seq = (SELECT s.entry_count FROM lango_sessions s WHERE ${mark.text})` : ''}
       WHERE run_id = ? AND EXISTS (SELECT 1 FROM lango_sessions s WHERE ${mark.text})`,
-    ...[run.state, run.finishReason ?? null, run.isBetween ? 1 : 0],
+    ...[run.state, run.finishReason ?? null, run.isBetween ? 1 : 0, run.attempt ?? null],
     ...(isEnd ? mark.parameters : []),
     ...[run.runId, ...mark.parameters],
   )

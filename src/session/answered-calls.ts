@@ -1,4 +1,4 @@
-import type { RunEventRecord } from '../../session/run-store.js'
+import type { RunEventRecord } from './run-store.js'
 
 /**
  * The calls that events answer, or about which there is nothing more to ask. A question that was aborted may be answered
