@@ -5,9 +5,9 @@ import { type RunStatus, transition } from './run-status.js'
 type Told = Parameters<typeof transition>[1]
 
 const QUEUED: RunStatus = { state: 'queued' }
-const begun: Told = { kind: 'begun', message: { role: 'user', content: 'Pay.' } }
+const begun: Told = { kind: 'begun', message: { role: 'user', content: 'Pay.', timestamp: 0 } }
 const attempt: Told = { kind: 'attempt' }
-const answer: Told = { kind: 'answer', message: { role: 'assistant', content: 'Done.' } }
+const answer: Told = { kind: 'answer', message: { role: 'assistant', content: 'Done.', timestamp: 0 } }
 const left = (pause: string): Told => ({ kind: 'notice', data: { pause } })
 const ended = (...events: NonNullable<NewEntry['events']>): Told => ({ kind: 'ended', events })
 

@@ -70,7 +70,7 @@ export const HAS_POSTS =
  * Runs `r` of sessions `s` that no process executes, and waiting ones only with a post. Its parameter: a JSON array of
  * holders that no longer exist. A lease that lasts for longer than its time was stored before the clock was set back.
  */
-export function isAbandoned({ now, eachValue }: Dialect): string {
+function isAbandoned({ now, eachValue }: Dialect): string {
   return `(s.lease_until <= ${now} OR s.lease_until > ${now} + s.lease_ms
       OR s.holder IN (SELECT value FROM ${eachValue})) AND (r.state <> 'waiting' OR ${HAS_POSTS})`
 }

@@ -99,27 +99,27 @@ function sessionStatement(
   if (isEnd) add('open_runs = open_runs - 1')
   const conditions = ['pk = ?']
   const parameters: SqlValue[] = [pk]
-  const require = (text: string, ...given: readonly SqlValue[]) => {
+  const onlyIf = (text: string, ...given: readonly SqlValue[]) => {
     conditions.push(text)
     parameters.push(...given)
   }
   if (under) {
     add(also.release ? RELEASED : `lease_until = ${dialect.now} + lease_ms`)
-    require('fence = ?', under.fence)
+    onlyIf('fence = ?', under.fence)
   } else {
     // The holder of a lease that has expired finds it gone.
     add(RELEASED)
-    require(`lease_until <= ${dialect.now}`)
+    onlyIf(`lease_until <= ${dialect.now}`)
   }
   if (under?.number !== undefined) {
     add('write_number = ?, write_digest = ?, write_entry = entry_count + 1', under.number, under.digest)
-    require('write_number = ?', under.number - 1)
+    onlyIf('write_number = ?', under.number - 1)
   }
-  if (runId !== undefined && !write.mayHaveEnded) require(IS_OPEN, runId)
-  if (also.parts) require('part_count = ?', also.parts.before)
-  if (posts !== undefined) require('post_count = ?', posts)
-  for (const { callKey, runId: owner } of earlierCalls(calls)) require(HAS_CALL, owner, callKey)
-  if (where) require(where.text, ...where.parameters)
+  if (runId !== undefined && !write.mayHaveEnded) onlyIf(IS_OPEN, runId)
+  if (also.parts) onlyIf('part_count = ?', also.parts.before)
+  if (posts !== undefined) onlyIf('post_count = ?', posts)
+  for (const { callKey, runId: owner } of earlierCalls(calls)) onlyIf(HAS_CALL, owner, callKey)
+  if (where) onlyIf(where.text, ...where.parameters)
   const text = `UPDATE lango_sessions SET ${sets.join(', ')} WHERE ${conditions.join(' AND ')} ${RETURNED}`
   const statement = under?.number === undefined ? sql : repeatableSql
   return statement(text, ...values, ...parameters)

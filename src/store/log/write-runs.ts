@@ -104,7 +104,7 @@ export function queueBatch(dialect: Dialect, run: NewRun, id: string): readonly 
 const QUEUE_LENGTH = "SELECT count(*) FROM lango_runs q WHERE q.session_pk = s.pk AND q.state = 'queued'"
 
 /** The events of an acceptance as they are kept in the row of the run. */
-export function eventsJson(
+function eventsJson(
   events: readonly RunEventRecord[],
   { runId, key }: { runId: string; key: { sessionId: string } },
 ): string | null {

@@ -23,7 +23,7 @@ import {
 
 export type Check = (place: LogPlace) => Promise<void>
 
-export const USAGE = {
+const USAGE = {
   ...{ inputTokens: 1, outputTokens: 2, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 },
   totalTokens: 3,
 }
