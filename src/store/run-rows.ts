@@ -8,7 +8,7 @@ import type {
   RunSummary,
   UnfinishedQuery,
 } from '../session/run-store.js'
-import { HAS_POSTS, inputIn } from './log/read-log.js'
+import { inputIn, isAbandoned } from './log/read-log.js'
 import { NOT_HELD_UP } from './log/write-runs.js'
 import {
   type Dialect,
@@ -75,7 +75,7 @@ export function unfinishedStatement(
 ): Statement {
   const ofSession = key ? ' AND s.user_id = ? AND s.session_id = ?' : ''
   const isDue = { also: '', only: " AND r.state = 'scheduled'", none: " AND r.state <> 'scheduled'" }
-  const isLeft = abandoned ? ` AND ${isAbandoned(dialect)}` : ''
+  const isLeft = abandoned ? ` AND ${isAbandoned(dialect)} AND (r.state <> 'queued' OR ${NOT_HELD_UP})` : ''
   return sql(
     `${SUMMARY} WHERE r.app_name = ?${ofSession} AND r.state <> 'finished'${isDue[(!abandoned && scheduled) || 'none']}
       AND r.deleted_at IS NULL${isLeft} ORDER BY ${LATER}, r.place, r.accepted_at, r.run_id LIMIT ?`,
@@ -83,16 +83,6 @@ export function unfinishedStatement(
     ...(abandoned ? [JSON.stringify(gone)] : []),
     limit,
   )
-}
-
-/**
- * No process executes the run, and it is due. Parameter: a JSON array of holders that no longer exist. A lease that lasts
- * for longer than its time was stored before the clock was set back.
- */
-function isAbandoned({ now, eachValue }: Dialect): string {
-  return `(s.lease_until <= ${now} OR s.lease_until > ${now} + s.lease_ms
-      OR s.holder IN (SELECT value FROM ${eachValue}))
-    AND (r.state <> 'queued' OR ${NOT_HELD_UP}) AND (r.state <> 'waiting' OR ${HAS_POSTS})`
 }
 
 /** Runs that are not due yet come last, by the time at which they are. */

@@ -63,14 +63,13 @@ export function runsByIds({ eachValue }: Dialect, runIds: readonly string[]): St
 }
 
 /** A run `r` has a post that it has not recorded. */
-export const HAS_POSTS =
-  'EXISTS (SELECT 1 FROM lango_entries p WHERE p.run_pk = r.pk AND p.pending IS NOT NULL)'
+const HAS_POSTS = 'EXISTS (SELECT 1 FROM lango_entries p WHERE p.run_pk = r.pk AND p.pending IS NOT NULL)'
 
 /**
  * Runs `r` of sessions `s` that no process executes, and waiting ones only with a post. Its parameter: a JSON array of
  * holders that no longer exist. A lease that lasts for longer than its time was stored before the clock was set back.
  */
-function isAbandoned({ now, eachValue }: Dialect): string {
+export function isAbandoned({ now, eachValue }: Dialect): string {
   return `(s.lease_until <= ${now} OR s.lease_until > ${now} + s.lease_ms
       OR s.holder IN (SELECT value FROM ${eachValue})) AND (r.state <> 'waiting' OR ${HAS_POSTS})`
 }
