@@ -4,6 +4,7 @@ import { RUN_ENDED_FIRST, RUN_STOPPED } from '../base/markers.js'
 import { createPause, inTurn } from '../base/pause.js'
 import { type AgentError, messageOf } from '../errors.js'
 import type { RunAnswer } from '../tool.js'
+import type { AppendGate } from './append-gate.js'
 import { closeCalls, pendingInStore, seenIn } from './close-calls.js'
 import { EventReader, Outbox } from './event-reader.js'
 import { NodeRuns } from './node-runs.js'
@@ -20,7 +21,7 @@ import { enterAgent, type RunPlugin, startAdk } from './run-plugin.js'
 import { RunQuestions } from './run-questions.js'
 import type { RunRecorder } from './run-recorder.js'
 import { AdkEvents, createScope, RunOutput } from './run-scope.js'
-import { type AppendGate, openWrites, type WriteParts } from './run-writes.js'
+import { openWrites, type WriteParts } from './run-writes.js'
 import type { ToolLedger } from './tool-ledger.js'
 
 export interface RunLoopParts extends WriteParts, Pick<PreparedRun, 'output'> {
@@ -378,8 +379,9 @@ export class RunLoop {
     if (this.#parts.lease.lost.aborted || this.#isUnsettled) return
     try {
       const reason = this.#aborted ? RUN_STOPPED : RUN_ENDED_FIRST
-      const { haveFailed } = this.#gate.writes
-      const pending = haveFailed ? await pendingInStore(this.#host.store, this.runId) : this.#pending
+      const pending = this.#gate.haveWritesFailed
+        ? await pendingInStore(this.#host.store, this.runId)
+        : this.#pending
       const closing = this.#ledger.close(reason)
       const ending = endEntry(this.#finishReason, this.#failures.failure)
       this.#output.add(await closeCalls(pending, closing, this.#recorder, ending))
