@@ -100,7 +100,7 @@ export function releaseBatch(dialect: Dialect, { key, fence }: LogLease): readon
   const names = namesOf(key)
   return [
     // The session must not be created in between: it would take the lease over.
-    ...dialect.keyLock(keyText(key)),
+    ...dialect.keyLock(keyText(key)).map(lock => ({ ...lock, repeatable: true })),
     repeatableSql(
       `UPDATE lango_sessions SET ${RELEASED} WHERE ${SESSION_KEY} AND fence = ?`,
       ...names,

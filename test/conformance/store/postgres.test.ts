@@ -92,6 +92,8 @@ test('a database that does not store text as UTF-8 is refused', async () => {
 /** Locks the rows of every session until it is released. */
 async function lockSessions(url: string): Promise<() => Promise<void>> {
   const client = new pg.Client(url)
+  // A test may drop its connection.
+  client.on('error', () => {})
   await client.connect()
   await client.query('BEGIN')
   await client.query('SELECT * FROM lango_sessions FOR UPDATE')
@@ -358,6 +360,23 @@ test('steps that are stored again after dropped connections leave each message, 
       steps.map(step => [`answer-${step}/c`, step - 1]),
     )
   }
+  await store.close()
+  await database.drop()
+})
+
+test('a lease is released although its connection is dropped meanwhile', async () => {
+  const database = await createStoreDatabase()
+  const store = await openStore(database.url)
+  const key = newKey()
+  await store.createSession(key)
+  const lease = await store.acquireLease(key)
+  await lockSessions(database.url)
+  const releasing = lease.release()
+  await untilBlocked(database)
+  // The lock goes with the connection that holds it.
+  await dropConnections(database)
+  await releasing
+  await (await store.acquireLease(key, { waitMs: 0 })).release()
   await store.close()
   await database.drop()
 })
