@@ -423,6 +423,7 @@ function checkPart(part: ProviderPart, role: string, rules: Rules, say: (what: s
   const { signature } = part as { signature?: string }
   if (rules.checksSignatures && signature !== undefined && !/^[\w+/-]+={0,2}$/.test(signature))
     say('signature form')
+  if (part.type !== 'reasoning' && holdsNoFields(signature, rules)) say('signature without fields')
   if (isElsewhere(part, rules)) say('sealed for another account')
   switch (part.type) {
     case 'text':
@@ -451,6 +452,18 @@ function checkPart(part: ProviderPart, role: string, rules: Rules, say: (what: s
       if (!rules.vendorParts || part.vendor !== rules.vendor) say('foreign vendor part')
       if (rules.checksSignatures && part.signature && !isOfVendor(part.origin, rules))
         say('foreign signature')
+  }
+}
+
+/** Google's endpoint with OpenAI's API carries an object of fields, or the stand-in. */
+function holdsNoFields(signature: string | undefined, { vendor }: Rules): boolean {
+  if (vendor !== 'compatible-gemini' || signature === undefined) return false
+  if (signature === 'skip_thought_signature_validator') return false
+  try {
+    const fields: unknown = JSON.parse(Buffer.from(signature, 'base64').toString())
+    return typeof fields !== 'object' || fields === null || Array.isArray(fields)
+  } catch {
+    return true
   }
 }
 
@@ -563,6 +576,7 @@ function checkMedia(
   if (rules.remoteMediaRefused && !part.data) say('remote media')
   if (fromAssistant && !rules.mediaFromAssistant) say('media from the assistant')
   if (rules.checksSignatures && part.signature && !isOfVendor(part.origin, rules)) say('foreign signature')
+  if (holdsNoFields(part.signature, rules)) say('signature without fields')
 }
 
 function holdsResults(message: ProviderMessage | undefined): boolean {

@@ -48,6 +48,8 @@ export interface Profile {
   readonly reasoning: ReasoningRules
   /** Signatures on calls and text: no such field, echoed, or demanded on the first call of a step. */
   readonly signatures: 'ignored' | 'optional' | 'required'
+  /** A signature of a call or text is an object of fields, which are sent back as they came. */
+  readonly signsInFields?: true
   readonly media: MediaRules
   /** The wire can carry the vendor's own parts (code execution, server tools). */
   readonly vendorParts: boolean
@@ -207,14 +209,8 @@ const GEMINI_CHAT: Profile = {
   system: 'one-leading',
   dropText: 'empty',
   signatures: 'required',
-  media: {
-    types: IMAGES_AND_PDF,
-    listed: GEMINI_PICTURES,
-    inResult: false,
-    inAssistant: false,
-    remote: false,
-    limits: GEMINI_LIMITS,
-  },
+  signsInFields: true,
+  media: { ...GEMINI_3.media, types: IMAGES_AND_PDF, inResult: false, inAssistant: false, remote: false },
 }
 
 /** OpenRouter passes histories on to every maker's API: what one of them refuses is refused for all. */

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { DUMMY_SIGNATURE } from '../../base/markers.js'
 import type { ProviderMessage, ToolCallPart } from '../provider.js'
+import { sealFields } from '../sealed-fields.js'
 import { repairHistory } from './repair-history.js'
 
 const user: ProviderMessage = { role: 'user', parts: [{ type: 'text', text: 'hi' }] }
@@ -40,4 +41,27 @@ test('a placeholder signature is kept when the history is repaired again', () =>
   const once = repairHistory([user, ...foreign], 'gemini-3').messages
   expect(signatures(once)).toEqual([DUMMY_SIGNATURE])
   expect(repairHistory(once, 'gemini-3').messages).toBe(once)
+})
+
+test('a signature in which a gateway’s field cannot be is replaced by the stand-in', () => {
+  const call = (signature: string): ProviderMessage => ({
+    role: 'assistant',
+    parts: [
+      {
+        type: 'tool-call',
+        id: 'id1',
+        name: 'search',
+        args: {},
+        signature,
+        origin: { vendor: 'compatible-gemini' },
+      },
+    ],
+  })
+  const sent = (fields: unknown) =>
+    repairHistory(
+      [{ role: 'user', parts: [{ type: 'text', text: 'hi' }] }, call(sealFields(fields))],
+      'compatible-gemini',
+    ).repairs.map(({ step }) => step)
+  expect(sent([{ type: 'reasoning.summary', summary: 'short' }])).toContain('sign-calls')
+  expect(sent({ google: { thought_signature: 'c2ln' } })).not.toContain('sign-calls')
 })

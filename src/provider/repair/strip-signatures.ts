@@ -1,6 +1,9 @@
 /** Signatures are valid where they were made. */
 import { isEitherBase64 } from '../../base/base64.js'
+import { isRecord } from '../../base/is-record.js'
+import { DUMMY_SIGNATURE } from '../../base/markers.js'
 import type { ProviderPart, Sealed, ToolResultPart } from '../provider.js'
+import { openFields } from '../sealed-fields.js'
 import { isOwnOrigin } from './own-origin.js'
 import {
   type Entry,
@@ -52,7 +55,9 @@ type Signed = Exclude<ProviderPart, ToolResultPart>
 function isForeign(part: Signed, context: StepContext): boolean {
   if (part.signature === undefined) return false
   // Without an origin a signature is Gemini's: only Gemini's are stored bare.
-  return !isOwnOrigin(part.origin ?? { vendor: 'gemini' }, context) || !isSignature(part.signature)
+  if (!isOwnOrigin(part.origin ?? { vendor: 'gemini' }, context) || !isSignature(part.signature)) return true
+  if (!context.profile.signsInFields || part.signature === DUMMY_SIGNATURE) return false
+  return !isRecord(openFields(part.signature))
 }
 
 /** Whether a text can be a signature at all: every vendor's is base64, of either alphabet. */
