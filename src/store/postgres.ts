@@ -80,7 +80,7 @@ export async function openForeignPostgres(location: PostgresLocation): Promise<F
 
 class PostgresDatabase implements SqlDatabase {
   readonly dialect = new PostgresDialect()
-  readonly work = { statements: 0, control: 0, commits: 0 }
+  readonly work = { statements: 0, control: 0, commits: 0, trips: 0 }
   isFull = false
   readonly #connections: PostgresConnections
   readonly #location: PostgresLocation
@@ -204,6 +204,7 @@ class PostgresDatabase implements SqlDatabase {
   async #sendSingle(client: PoolClient, statement: Statement): Promise<readonly Row[]> {
     const { wrap, begin } = this.#connections.sending
     // A vacuum has no transaction.
+    this.work.trips++
     if (!wrap || /^VACUUM\b/.test(statement.text)) return (await client.query(this.#query(statement))).rows
     this.work.control += 2
     const answers = await pipelined(client, [`BEGIN${begin}`, this.#query(statement), 'COMMIT'])
@@ -219,6 +220,7 @@ class PostgresDatabase implements SqlDatabase {
     this.work.commits++
     const [only, ...others] = statements
     if (only && others.length === 0) return [await this.#sendSingle(client, only)]
+    this.work.trips++
     this.work.control += 2
     const begin = `BEGIN${this.#connections.sending.begin}`
     const answers = await pipelined(client, [begin, ...statements.map(each => this.#query(each)), 'COMMIT'])
@@ -227,6 +229,7 @@ class PostgresDatabase implements SqlDatabase {
   }
 
   #sendGroup(client: PoolClient, statements: readonly Statement[]) {
+    this.work.trips++
     this.work.control += 2
     this.work.commits++
     const begin = `BEGIN${this.#connections.sending.begin}; SET LOCAL lock_timeout = ${GROUP_LOCK_MS}`
@@ -242,6 +245,7 @@ class PostgresDatabase implements SqlDatabase {
         const result = await this.#steps(client, `${begin}${this.#connections.sending.begin}`, task)
         committing = true
         onCommit()
+        this.work.trips++
         await client.query('COMMIT')
         return result
       }, rollback)
@@ -272,10 +276,14 @@ class PostgresDatabase implements SqlDatabase {
   async #steps<T>(client: PoolClient, begin: string, task: () => Task<T>): Promise<T> {
     const steps = task()
     let step = steps.next()
+    this.work.trips++
     const answers = await pipelined(client, [begin, ...(step.done ? [] : [this.#query(step.value)])])
     const rows = rowsOf(answers, 1)
     if (!step.done) step = steps.next(rows)
-    while (!step.done) step = steps.next((await client.query(this.#query(step.value))).rows)
+    while (!step.done) {
+      this.work.trips++
+      step = steps.next((await client.query(this.#query(step.value))).rows)
+    }
     return step.value
   }
 

@@ -39,9 +39,10 @@ export type Task<T> = Generator<Statement, T, readonly Row[]>
 export interface SqlDatabase {
   readonly dialect: Dialect
   /**
-   * What the database was asked for: statements, BEGIN and COMMIT that were sent over a network, and commits of writes.
+   * What the database was asked for: statements, BEGIN and COMMIT that were sent over a network, commits of writes, and
+   * round trips over the network.
    */
-  readonly work: { statements: number; control: number; commits: number }
+  readonly work: { statements: number; control: number; commits: number; trips: number }
   /** Runs the task in one transaction. It may run again from the start if the database requires it. */
   write<T>(task: () => Task<T>): Promise<T>
   /** Runs the task over one consistent view of the data. */

@@ -37,7 +37,7 @@ interface Pending {
  */
 export class SqliteDatabase implements SqlDatabase {
   readonly dialect = new SqliteDialect()
-  readonly work = { statements: 0, control: 0, commits: 0 }
+  readonly work = { statements: 0, control: 0, commits: 0, trips: 0 }
   readonly isDuplicate = isDuplicate
   isFull = false
   readonly #connection: Connection
