@@ -63,7 +63,8 @@ export class Admission {
         const opened = leaveSlot ? await store.openRun(opening) : await store.queueRun(opening)
         if ('lease' in opened && leaveSlot) {
           const { message, invocationId } = run
-          return { lease: opened.lease, leaveSlot, opening: { message, invocationId, seq: opened.seq } }
+          const { lease, seq, previousRunId = null } = opened
+          return { lease, leaveSlot, opening: { message, invocationId, seq, previousRunId } }
         }
         leaveSlot?.()
         if ('queued' in opened) return 'queued'

@@ -227,6 +227,8 @@ export interface StoredNote {
 /** The user's message as the opening of the run stored it. */
 export interface RunOpened extends StoredOpening {
   invocationId: string
+  /** The newest run that the session had before; `null` when it had none, absent where that is not known. */
+  previousRunId?: string | null
 }
 
 /**

@@ -13,7 +13,7 @@ import type { EventReader } from './event-reader.js'
 import type { ResumedRun } from './resumed-run.js'
 import type { PendingApproval, PendingQuestion, QuestionOutcome } from './run-approvals.js'
 import type { BudgetState, Counted, RequestPlace, RunEventBody, RunRepair, SentRequest } from './run-event.js'
-import type { RunHost, StoredOpening } from './run-host.js'
+import type { RunHost, RunOpened } from './run-host.js'
 import type { RunLimits } from './run-limits.js'
 import { budgetOf, type PreparedRun } from './run-opening.js'
 import type { RunPlugin } from './run-plugin.js'
@@ -30,8 +30,8 @@ export interface RunScope {
   readonly key: SessionKey
   /** Whether an earlier attempt of the run may have sent requests. */
   readonly isResumed: boolean
-  /** Whether the session had no message before the run. */
-  readonly isFirst: boolean
+  /** The newest run that the session had before; `null` when it had none, absent where that is not known. */
+  readonly previousRunId?: string | null | undefined
   /** Requests up to that number are stored. */
   countFrom(step: number): void
   /** Where its code is at work, as far as it works in one order: the same in every attempt. */
@@ -151,7 +151,7 @@ export interface ScopeParts extends Pick<RunScope, 'outputOf' | 'approve' | 'ask
   run: Pick<PreparedRun, 'key' | 'input'> & {
     host: Pick<RunHost, 'models' | 'budget' | 'observeRequest'>
     resumed?: ResumedRun | undefined
-    opening?: StoredOpening | undefined
+    opening?: RunOpened | undefined
   }
   round: number
   plugin: RunPlugin
@@ -176,7 +176,7 @@ export function createScope(scope: ScopeParts): RunScope {
     models: host.models,
     key,
     isResumed: resumed !== undefined,
-    isFirst: run.opening?.seq === 1,
+    previousRunId: run.opening?.previousRunId,
     countFrom: step => void Object.assign(sent, { last: step }),
     ...{ outputOf, approve, ask, ledger },
     runId: recorder.runId,

@@ -54,7 +54,7 @@ test('what one agent or run was refused, all agents and runs of the session know
   const lanes = new RequestLanes(store.runs, silentLogger)
   const key = { appName: 'a', userId: 'u', sessionId: 's' }
   const scopeOf = (runId: string) =>
-    ({ key, runId, isResumed: false, isFirst: false, countFrom: () => {} }) as unknown as RunScope
+    ({ key, runId, isResumed: false, countFrom: () => {} }) as unknown as RunScope
   const place = (agent: string) => ({ app: 'a', agent, branch: '' })
   const refused: Refused = { parts: [['digest', 'No.']], limits: 'documented' }
   const decided = {

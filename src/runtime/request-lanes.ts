@@ -89,9 +89,9 @@ export class RequestLanes {
     const name = sessionName(scope)
     const known = this.#sessions.get(name)
     if (known?.runId === scope.runId) return known
-    const [newest] = known ? await this.#earlierRuns(scope, 1) : []
-    const isContinued = known !== undefined && newest === known.runId && !scope.isResumed
-    const runs = isContinued || scope.isFirst ? [] : await this.#earlierRuns(scope, MOST_RUNS)
+    const { previousRunId, isResumed } = scope
+    const isContinued = known !== undefined && previousRunId === known.runId && !isResumed
+    const runs = isContinued || previousRunId === null ? [] : await this.#earlierRuns(scope)
     // Parallel agents of the run may have been here meanwhile.
     const current = this.#sessions.get(name)
     if (current?.runId === scope.runId) return current
@@ -103,7 +103,7 @@ export class RequestLanes {
             lanes: new Map(),
             holders: new Map(),
             models: new Map(),
-            unread: scope.isResumed ? [scope.runId, ...runs] : runs,
+            unread: isResumed ? [scope.runId, ...runs] : runs,
             search: NOTHING,
           }
     this.#sessions.delete(name)
@@ -114,9 +114,9 @@ export class RequestLanes {
   }
 
   /** Newest first. The run itself is one of those that the store lists. */
-  async #earlierRuns(scope: RunScope, limit: number): Promise<string[]> {
+  async #earlierRuns(scope: RunScope): Promise<string[]> {
     try {
-      const runs = await this.#runs.listRuns(scope.key, { limit: limit + 1 })
+      const runs = await this.#runs.listRuns(scope.key, { limit: MOST_RUNS + 1 })
       return runs.filter(run => run.runId !== scope.runId && run.state !== 'queued').map(run => run.runId)
     } catch (error) {
       return this.#failed(error)

@@ -211,6 +211,8 @@ export type Acceptance =
       readonly seq: number
       readonly messageSeq: number
       readonly partCount: number
+      /** The newest run that the session had before. */
+      readonly previousRunId?: string
     }
   | { readonly queued: number }
   | { readonly dueAt: number }

@@ -54,12 +54,12 @@ export interface QueuedPlace {
 export type AcceptedRun = QueuedPlace | { dueAt: number } | { known: true }
 
 /**
- * A run that was opened: its lease and the number of its message. `known` when the id belongs to a run already;
+ * A run that was opened: its lease, the number of its message, and the newest run that the session had before. `known` when the id belongs to a run already;
  * `unfinished` when the session is free but has runs that were begun and not ended: they are settled first, and nothing
  * is stored.
  */
 export type OpenedRun =
-  | { lease: Lease; seq: number }
+  | { lease: Lease; seq: number; previousRunId?: string }
   | { known: true }
   | { unfinished: readonly string[] }
   | QueuedPlace

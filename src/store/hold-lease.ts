@@ -30,7 +30,7 @@ export interface LeaseTable {
  * session is not free, or other runs come first; the lease if one is the reason.
  */
 export type OpeningAttempt =
-  | { lease: GrantedLease; seq: number }
+  | { lease: GrantedLease; seq: number; previousRunId?: string }
   | { answer: OpenedRun }
   | { busy: RefusingLease | undefined }
 
@@ -68,7 +68,7 @@ export class LeaseHolder {
       const opened = await attempt(request)
       if ('busy' in opened) return opened
       if ('answer' in opened) return { done: opened.answer }
-      return { done: { lease: this.#hold(opened.lease, request.ttlMs), seq: opened.seq } }
+      return { done: { ...opened, lease: this.#hold(opened.lease, request.ttlMs) } }
     })
   }
 

@@ -256,7 +256,8 @@ export class SqlStore implements SessionStore {
     if (accepted === 'busy') return { busy: undefined }
     if ('begun' in accepted) {
       this.runs.noteBegun(opening.key, opening.runId, accepted.partCount)
-      return { lease: accepted.begun, seq: accepted.messageSeq }
+      const { begun: lease, messageSeq: seq, previousRunId } = accepted
+      return { lease, seq, ...defined({ previousRunId }) }
     }
     invariant(!('dueAt' in accepted), 'a run that is opened is due')
     return { answer: accepted }

@@ -213,8 +213,13 @@ export class SqlLog implements LogStore {
     const fence = numberIn(row, 'fence')
     this.#writer.granted(key, numberIn(row, 'pk'), fence)
     const messageSeq = replaced[0]?.seq ?? numberIn(row, 'message_count')
-    const begun = { key, fence, posts: numberIn(row, 'post_count') }
-    return { begun, seq: numberIn(row, 'entry_count'), messageSeq, partCount: numberIn(row, 'part_count') }
+    return {
+      begun: { key, fence, posts: numberIn(row, 'post_count') },
+      seq: numberIn(row, 'entry_count'),
+      messageSeq,
+      partCount: numberIn(row, 'part_count'),
+      ...(row.previous_run === null ? {} : { previousRunId: textIn(row, 'previous_run') }),
+    }
   }
 
   /** The process that holds the lease may be gone. */

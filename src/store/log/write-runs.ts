@@ -62,7 +62,7 @@ export function acceptBatch(
     sql(
       `UPDATE lango_sessions SET ${COUNTERS}, open_runs = 1, ${granted(dialect)}, ${touched(dialect)}
         WHERE app_name = ? AND user_id = ? AND session_id = ? AND open_runs = 0 AND ${isFree(dialect)}
-        RETURNING pk, fence, entry_count, message_count, post_count, part_count`,
+        RETURNING pk, fence, entry_count, message_count, post_count, part_count, ${NEWEST_RUN} AS previous_run`,
       ...[...counters, holder, ttlMs, ttlMs, ...names, gone],
     ),
     sql(
@@ -75,6 +75,10 @@ export function acceptBatch(
   ]
   return { statements, session: before.length }
 }
+
+/** Before a run is added. */
+const NEWEST_RUN = `(SELECT r.run_id FROM lango_runs r WHERE r.session_pk = lango_sessions.pk
+  AND r.state <> 'scheduled' AND r.deleted_at IS NULL ORDER BY r.place DESC LIMIT 1)`
 
 /** Stores a run that does not begin yet. The last statement has its place in the queue. */
 export function queueBatch(dialect: Dialect, run: NewRun, id: string): readonly Statement[] {

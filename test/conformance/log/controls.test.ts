@@ -1050,9 +1050,26 @@ const OF_REPLACING: readonly Control[] = [
   {
     promise: 'a run that begins gets the number of parts',
     broken: 'it gets none',
-    defect: () => rewrite(/post_count, part_count$/, 'post_count, 0 AS part_count'),
+    defect: () => rewrite(/post_count, part_count,/, 'post_count, 0 AS part_count,'),
     failing: ['stores parts of requests with a write that knows their number'],
   },
+  ...(
+    [
+      [
+        'it is told the oldest',
+        / (ORDER BY r\.place) DESC LIMIT 1\) AS previous_run/,
+        ' $1 LIMIT 1) AS previous_run',
+      ],
+      ['it is told one that is not due', /AND r\.state <> 'scheduled'( AND r\.deleted_at IS NULL)/, '$1'],
+    ] as const
+  ).map(
+    ([broken, pattern, replacement]): Control => ({
+      promise: 'a run that begins is told which run the session had before',
+      broken,
+      defect: () => rewrite(pattern, replacement),
+      failing: ['tells a run that begins which one the session had before, and none that is not due'],
+    }),
+  ),
 ]
 
 /** A valid lease of a session is granted again. */

@@ -97,6 +97,30 @@ export const RUNS = {
     expect(await accept(log, runOf(first.key, newRunId()))).toMatchObject({ seq: 4, messageSeq: 3 })
   },
 
+  async 'tells a run that begins which one the session had before, and none that is not due'({
+    log,
+    another,
+  }) {
+    const first = await beginRun(log)
+    await log.append(ending(first, 1))
+    const { key } = first
+    await log.accept({ ...runOf(key, newRunId()), when: { dueAt: Date.now() + 3_600_000 } }, LEASE)
+    const second = runOf(key, newRunId())
+    const begun = await accept(another(), second)
+    expect(begun).toMatchObject({ previousRunId: first.runId })
+    if (typeof begun !== 'object' || !('begun' in begun)) throw new TypeError('the run has not begun')
+    const end = { kind: 'ended', runId: second.runId } as const
+    const also = { run: { runId: second.runId, state: 'finished' }, release: true } as const
+    await another().append({
+      key,
+      runId: second.runId,
+      under: { fence: begun.begun.fence },
+      entries: [end],
+      also,
+    })
+    expect(await accept(log, runOf(key, newRunId()))).toMatchObject({ previousRunId: second.runId })
+  },
+
   async 'begins a run in a session that was deleted after the store has used it'({ log, another, database }) {
     const { key } = await beginRun(log)
     await deleteSession(database, key)
