@@ -1,6 +1,5 @@
-// npm run fuzz [-- restore|repair|steady] [--count N] [--seed S] [--jobs J]: the property tests with many more cases.
-// Without a name, all of them. The cases are divided among J processes, by default as many as there are cores.
-// They run from one bundled file: loading is shorter, and the code has no helpers of a loader in its functions.
+// npm run fuzz: see HELP. The cases run from one bundled file: loading is shorter, and the code has no helpers of a loader in
+// its functions.
 import { spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
@@ -11,13 +10,27 @@ import { plainSpreadsPlugin } from './plain-spreads.mjs'
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const DEFAULTS = { restore: 100_000, repair: 1_000_000, steady: 100_000 }
 
+const HELP = `npm run fuzz -- [restore|repair|steady] [options]
+
+The property tests with many more cases; without a name, all of them. Exit code 1 when a case fails: its seed is printed.
+
+  --count N   how many cases (default: restore 100,000, repair 1,000,000, steady 100,000)
+  --seed S    the first seed (default: a random one, which is printed)
+  --jobs J    processes that share the cases (default: one for each core)
+`
+
 const args = process.argv.slice(2)
+if (args.includes('--help')) {
+  console.log(HELP)
+  process.exit()
+}
 const named = args[0] && !args[0].startsWith('--') ? args.shift() : undefined
 if (named && !(named in DEFAULTS))
   fail(`No such fuzz: ${named}. Choose one of: ${Object.keys(DEFAULTS).join(', ')}.`)
 const jobs = take('jobs', availableParallelism())
 const seed = take('seed', Math.floor(Math.random() * 1e9))
 const given = take('count', 0)
+if (args.length > 0) fail(`${args.join(' ')}: unknown. \`npm run fuzz -- --help\` lists the options.`)
 let failed = false
 const folder = await bundle(named ? [named] : Object.keys(DEFAULTS))
 for (const name of named ? [named] : Object.keys(DEFAULTS)) {
