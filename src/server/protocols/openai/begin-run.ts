@@ -211,17 +211,18 @@ const ATTEMPTS = 3
 
 /** New instructions are stored before the message that they were sent with; a repeated request replaces its own. */
 async function addInstructions(
-  { runtime: { store } }: ServerContext,
+  context: ServerContext,
   key: SessionKey,
   runId: string,
   { instructions, parts }: AgentRequest,
 ): Promise<void> {
   if (instructions.length === 0) return
-  if (!(await store.loadSession(key, { maxMessages: 1 }))) {
-    await store.createSession(key, {}, { title: titleOf(parts) })
-  }
+  const { store } = context.runtime
   const named = instructions.map((message, index) => ({ ...message, id: `${runId}-${index}` }))
-  await appendAll(store, key, named)
+  const isKnown = (await store.loadSession(key, { maxMessages: 1 })) !== undefined
+  // The same request, sent twice at once, may have created the session meanwhile.
+  const isFilled = !isKnown && (await fillSession(context, key, named, titleOf(parts)))
+  if (!isFilled) await appendAll(store, key, named)
 }
 
 /** The session that a request names in its header. */
