@@ -455,13 +455,14 @@ function checkPart(part: ProviderPart, role: string, rules: Rules, say: (what: s
   }
 }
 
-/** Google's endpoint with OpenAI's API carries an object of fields, or the stand-in. */
+/** Google's endpoint with OpenAI's API carries an object of fields with a signature, or the stand-in. */
 function holdsNoFields(signature: string | undefined, { vendor }: Rules): boolean {
   if (vendor !== 'compatible-gemini' || signature === undefined) return false
   if (signature === 'skip_thought_signature_validator') return false
   try {
-    const fields: unknown = JSON.parse(Buffer.from(signature, 'base64').toString())
-    return typeof fields !== 'object' || fields === null || Array.isArray(fields)
+    const fields = JSON.parse(Buffer.from(signature, 'base64').toString()) as Record<string, unknown> | null
+    const { thought_signature: signed } = (fields?.google ?? fields?.vertex ?? {}) as Record<string, unknown>
+    return typeof signed !== 'string' || signed === ''
   } catch {
     return true
   }

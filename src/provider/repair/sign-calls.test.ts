@@ -63,5 +63,8 @@ test('a signature in which a gateway’s field cannot be is replaced by the stan
       'compatible-gemini',
     ).repairs.map(({ step }) => step)
   expect(sent([{ type: 'reasoning.summary', summary: 'short' }])).toContain('sign-calls')
+  expect(sent({ google: {} })).toContain('sign-calls')
+  expect(sent({ google: { thought_signature: '' } })).toContain('sign-calls')
   expect(sent({ google: { thought_signature: 'c2ln' } })).not.toContain('sign-calls')
+  expect(sent({ vertex: { thought_signature: 'c2ln' } })).not.toContain('sign-calls')
 })

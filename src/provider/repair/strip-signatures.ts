@@ -57,7 +57,15 @@ function isForeign(part: Signed, context: StepContext): boolean {
   // Without an origin a signature is Gemini's: only Gemini's are stored bare.
   if (!isOwnOrigin(part.origin ?? { vendor: 'gemini' }, context) || !isSignature(part.signature)) return true
   if (!context.profile.signsInFields || part.signature === DUMMY_SIGNATURE) return false
-  return !isRecord(openFields(part.signature))
+  return !holdsThoughtSignature(openFields(part.signature))
+}
+
+/** Google's endpoint looks for it under the name of its platform. Fields without it sign nothing. */
+function holdsThoughtSignature(fields: unknown): boolean {
+  const platform = isRecord(fields) ? (fields.google ?? fields.vertex) : undefined
+  return (
+    isRecord(platform) && typeof platform.thought_signature === 'string' && platform.thought_signature !== ''
+  )
 }
 
 /** Whether a text can be a signature at all: every vendor's is base64, of either alphabet. */
