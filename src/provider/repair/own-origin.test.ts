@@ -65,3 +65,25 @@ test('what a server tool of Claude found for another account is sent as words', 
     { step: 'translate-vendor-parts', kind: 'translate', at: 1 },
   ])
 })
+
+test('a server tool’s finding whose question another account made is sent as text with it', () => {
+  const half = (value: object, account: string): ProviderMessage['parts'][number] => ({
+    type: 'vendor',
+    vendor: 'anthropic',
+    value,
+    text: 'words',
+    origin: { vendor: 'anthropic', account },
+  })
+  const history: ProviderMessage[] = [
+    { role: 'user', parts: [{ type: 'text', text: 'hi' }] },
+    {
+      role: 'assistant',
+      parts: [
+        half({ type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: {} }, 'b'),
+        half({ type: 'web_search_tool_result', tool_use_id: 'srvtoolu_1', content: [] }, 'a'),
+      ],
+    },
+  ]
+  const { messages } = repairHistory(history, 'anthropic-4.6', { account: 'a' })
+  expect(messages[1]?.parts.map(({ type }) => type)).toEqual(['text', 'text'])
+})

@@ -19,7 +19,10 @@ export function translateVendorParts(entries: readonly Entry[], context: StepCon
     if (part.type !== 'vendor') return part
     const own = profile.vendorParts && isOwnPart(part, context)
     const { parts } = entry.message
-    if (own && (isContainer(part) ? parts.some(isServerTool) : isWhole(part, place, parts, pending)))
+    if (
+      own &&
+      (isContainer(part) ? parts.some(isServerTool) : isWhole(part, { place, parts, pending }, context))
+    )
       return part
     const silent = part.text.trim() === '' || isContainer(part)
     const what = own
@@ -43,15 +46,18 @@ function isOwnPart(part: VendorPart, context: StepContext): boolean {
 
 /** Whether the other half of a server tool's use stands in the same message, on the right side. */
 function isWhole(
-  { value, vendor }: VendorPart,
-  place: number,
-  all: readonly ProviderPart[],
-  pending: ReadonlySet<unknown>,
+  { value }: VendorPart,
+  {
+    place,
+    parts: all,
+    pending,
+  }: { place: number; parts: readonly ProviderPart[]; pending: ReadonlySet<unknown> },
+  context: StepContext,
 ): boolean {
   if (isQuestion(value) && pending.has(value.id)) return true
   if (isFinding(value) && pending.has(value.tool_use_id)) return true
-  // A half that another vendor made is sent as text, so it does not count.
-  const parts = all.map(part => (part.type === 'vendor' && part.vendor !== vendor ? undefined : part))
+  // A half that another vendor or account made is sent as text, so it does not count.
+  const parts = all.map(part => (isVendor(part, context) ? part : undefined))
   if (isQuestion(value)) {
     return SERVER_ID.test(String(value.id)) && parts.slice(place).some(part => answers(part, value.id))
   }
