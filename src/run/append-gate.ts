@@ -1,4 +1,3 @@
-/** What a run writes of the events that ADK appends. */
 import { AgentError } from '../errors.js'
 import type { Message } from '../session/message.js'
 import type { JournalEntry, RunStep, SavedStep, ToolCallChange, ToolCallPlace } from '../session/run-store.js'
@@ -91,7 +90,7 @@ export class AppendGate {
     }
   }
 
-  /** What the run reads of its sessions has all that it wrote. */
+  /** A held message is stored first, so that the run reads all that it wrote. */
   #afterHeld<T>(read: () => Promise<T>): Promise<T> {
     return this.#parts.recorder.letGo()?.then(read) ?? read()
   }

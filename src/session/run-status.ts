@@ -10,8 +10,8 @@ export type RunStatus =
   | { readonly state: 'finished'; readonly reason?: string }
 
 /**
- * How an entry leaves a run that is not worked on any more: `waiting` inside a round and `between` two rounds for a
- * person, and `handover` for any process.
+ * The process leaves the run without ending it: until a person answers, inside a round (`waiting`) or `between` two
+ * rounds, or to any other process (`handover`).
  */
 export type RunPause = 'waiting' | 'between' | 'handover'
 

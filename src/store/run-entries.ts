@@ -1,4 +1,4 @@
-/** What is derived from the entries of a run: its events, and what its continuation needs. */
+/** Events of a run, and the record for its continuation, from its entries. */
 import type { SessionKey, StoredMessage } from '../session/message.js'
 import type { JournalEntry, ResumableRun, RunEventRecord, RunInputRecord } from '../session/run-store.js'
 import { previousIn } from './log/log-rows.js'

@@ -11,7 +11,7 @@ export type SqlValue = string | number | null
 
 export type Row = Readonly<Record<string, SqlValue>>
 
-/** How later statements find the session that a write has marked. */
+/** The session that a write has marked, for the statements after it. */
 export interface Mark {
   /** A condition on `s`. */
   readonly text: string

@@ -75,7 +75,7 @@ function kindOf(
   return journal.length > 0 ? 'event' : 'notice'
 }
 
-/** What a step changes besides. `status`: where the run was before it. */
+/** The changes that come with the entries of a step. `status`: where the run was before it. */
 export function alsoOf(
   step: RunStep,
   entries: readonly NewEntry[],
@@ -96,7 +96,7 @@ export interface WorkingRun {
   readonly isSettled: boolean
 }
 
-/** What its row has to say of a run that has come from one status to another. */
+/** The change of a run's row from one status to another; `undefined` when the row stays as it is. */
 export function runChange(
   runId: string,
   before: RunStatus,

@@ -1,4 +1,4 @@
-/** What becomes visible together with the entries of a write: state, the run's row, and what other tables keep of its events. */
+/** Changes that are stored with the entries of a write: state, the run's row, and rows of other tables about its events. */
 
 import { answeredCalls } from '../../session/answered-calls.js'
 import type { AlsoWritten, RunChange } from '../../session/log-store.js'
@@ -61,7 +61,7 @@ function changedRun(run: RunChange, mark: Mark): Statement {
   )
 }
 
-/** What the events of a write mean for other tables, parts of requests, and counts of tokens. */
+/** Usage and recorded answers from the events of a write, parts of requests, and counts of tokens. */
 export function recordStatements(dialect: Dialect, write: PreparedWrite, mark: Mark): Statement[] {
   const { rows, also, runId, pk, id } = write
   const events = rows.flatMap(({ entry }) => entry.events ?? [])

@@ -110,7 +110,7 @@ function resolved(
   return { ...rest, ...(repeated ? { [repeated.field]: value } : {}) } as RunEventRecord
 }
 
-/** The fields of a usage, in the order in which a stored one lists their values. */
+/** The fields of a usage, in the order in which a stored one lists their values. The order is part of the stored form. */
 const USAGE = [
   ...[
     'inputTokens',
